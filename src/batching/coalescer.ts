@@ -1,0 +1,100 @@
+/**
+ * Coalescer: merges adjacent compatible placement events into fewer, larger ones.
+ *
+ * In/out   placement events in engine order; the same mutations leave in the same order.
+ * Merges   same tier, dp rank, kind and session; a store only if its parent is the pending tail block.
+ * Flushes  on any other event, at maxBatchBlocks (checked after a whole event), on cleared, on flush().
+ * Owns     no ids, timers or I/O; push() takes ownership of its event; what is pending after the native
+ *          batch is kept by keepPending(). Never throws.
+ * Source   ai-dynamo/dynamo 1.6.1, lib/llm/src/kv_router/publisher/batching.rs. A pending store without
+ *          blocks takes in any root store, under its own parent, as there.
+ */
+import { KeptBlock } from '../kernel/u64-list.ts';
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { MmInfo } from '../protocol/multimodal.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
+import type { Stage } from '../stage.ts';
+
+export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
+  readonly #maxBatchBlocks: number;
+  readonly #metrics: RelayMetrics;
+  #pending: PlacementEvent | null = null;
+  readonly #keptBlockHashes = new KeptBlock();
+  readonly #keptTokensHashes = new KeptBlock();
+
+  constructor(maxBatchBlocks: number, metrics: RelayMetrics) {
+    this.#maxBatchBlocks = maxBatchBlocks;
+    this.#metrics = metrics;
+  }
+
+  get hasPending(): boolean {
+    return this.#pending !== null;
+  }
+
+  /** Appends what `event` completes to `out`: 0, 1 or 2 events, oldest first. */
+  push(event: PlacementEvent, out: PlacementEvent[]): void {
+    if (this.#pending !== null && isContinuation(this.#pending, event)) {
+      merge(this.#pending, event);
+      this.#metrics.coalescedEvents++;
+      if (this.#pending.blockCount >= this.#maxBatchBlocks) this.flush(out);
+      return;
+    }
+    this.flush(out);
+    // A barrier or an already full event gains nothing by waiting.
+    if (event.type === 'cleared' || event.blockCount >= this.#maxBatchBlocks) out.push(event);
+    else this.#pending = event;
+  }
+
+  flush(out: PlacementEvent[]): void {
+    if (this.#pending !== null) out.push(this.#pending);
+    this.#pending = null;
+  }
+
+  /**
+   * Lets the pending event outlive its native batch. Call it once everything flushed before has been
+   * encoded: the memory is that of the event kept before.
+   */
+  keepPending(): void {
+    if (this.#pending === null) return;
+    this.#keptBlockHashes.hold(this.#pending.blockHashes);
+    if (this.#pending.tokensHashes !== null)
+      this.#keptTokensHashes.hold(this.#pending.tokensHashes);
+  }
+
+  free(): void {
+    this.#keptBlockHashes.free();
+    this.#keptTokensHashes.free();
+  }
+}
+
+function isContinuation(pending: PlacementEvent, next: PlacementEvent): boolean {
+  return (
+    pending.type === next.type &&
+    pending.storageTier === next.storageTier &&
+    pending.dpRank === next.dpRank &&
+    pending.sessionId === next.sessionId &&
+    (pending.type !== 'stored' || extendsChain(pending, next))
+  );
+}
+
+/** Whether the parent of `next` is the last block of `pending`; no parent equals no block. */
+function extendsChain(pending: PlacementEvent, next: PlacementEvent): boolean {
+  const last = pending.blockHashes.length - 1;
+  if (!next.hasParent || last < 0) return !next.hasParent && last < 0;
+  return (
+    pending.blockHashes.lowAt(last) === next.parentLow &&
+    pending.blockHashes.highAt(last) === next.parentHigh
+  );
+}
+
+function merge(pending: PlacementEvent, next: PlacementEvent): void {
+  if (pending.mmInfos !== null || next.mmInfos !== null) {
+    pending.mmInfos = [...mmInfosOf(pending), ...mmInfosOf(next)];
+  }
+  pending.blockHashes.append(next.blockHashes);
+  if (next.tokensHashes !== null) pending.tokensHashes?.append(next.tokensHashes);
+}
+
+function mmInfosOf(event: PlacementEvent): readonly (MmInfo | null)[] {
+  return event.mmInfos ?? new Array<null>(event.blockCount).fill(null);
+}

@@ -1,0 +1,29 @@
+/** `kvrelay run`: relays one engine's events until a signal. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { loadConfig } from '../config/load-config.ts';
+import { maskedSettings } from '../config/masked-settings.ts';
+import { createLogger } from '../log.ts';
+import { createWorker } from '../worker.ts';
+import { runUntilSignal, type StopSignals } from './lifecycle.ts';
+
+/** Resolves with the exit code; throws ConfigError before anything is opened. */
+export async function run(argv: readonly string[], signals: StopSignals): Promise<number> {
+  const config = loadConfig({
+    argv,
+    env: process.env,
+    readFile: (path) => readFileSync(path, 'utf8'),
+    random: randomBytes,
+    defaults: process.stderr.isTTY ? { logFormat: 'pretty' } : {},
+  });
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  logger.debug({ settings: maskedSettings(config) }, 'settings');
+  for (const warning of config.warnings) logger.warn(warning);
+  const worker = createWorker(config, { logger });
+  return runUntilSignal({
+    worker,
+    logger,
+    signals,
+    onStarted: () => logger.info({ http: worker.httpUrl }, 'kvrelay is running'),
+  });
+}

@@ -1,0 +1,156 @@
+/** Checks that need more than one setting. */
+import { ConfigError } from '../errors.ts';
+import { formatZmqAddress, loopbackFor, MAX_PORT, type ZmqAddress } from './addresses.ts';
+import { U32_MAX } from './kinds.ts';
+import {
+  type SettingKey,
+  type SettingValues,
+  settingKeys,
+  settingName,
+  settingOf,
+} from './settings-table.ts';
+import type { GivenSettings } from './sources.ts';
+
+type Addresses = Pick<SettingValues, 'engineEndpoint' | 'planeEndpoint'>;
+
+/** Both addresses as they are used: every rank's port exists, and wildcards are only bound. */
+export function checkAddresses(
+  values: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): Addresses {
+  const { dpRank, dpSize, engineEndpoint, planeEndpoint, engineBind } = values;
+  if (dpRank + dpSize - 1 > U32_MAX) {
+    throw refusal('dpRank', given, `gives rank ${dpRank + dpSize - 1}`, `ranks 0 to ${U32_MAX}`);
+  }
+  checkPorts('engineEndpoint', values, given);
+  if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', values, given);
+  // After the ports: what no release will ever accept is said first.
+  if (dpSize > 1) throw refusal('dpSize', given, 'is not supported yet', '1');
+  return {
+    engineEndpoint: engineBind
+      ? engineEndpoint
+      : connectable(engineEndpoint, nameOf('engineEndpoint', given), warnings),
+    planeEndpoint,
+  };
+}
+
+function checkPorts(key: keyof Addresses, values: SettingValues, given: GivenSettings): void {
+  const address = values[key];
+  const { dpRank, dpSize } = values;
+  if (address.transport === 'ipc') {
+    if (dpSize === 1) return;
+    throw refusal(key, given, `has no port for each of ${dpSize} ranks`, 'tcp://HOST:PORT');
+  }
+  for (let offset = 0; offset < dpSize; offset++) {
+    const port = address.port + offset;
+    if (port >= 1 && port <= MAX_PORT) continue;
+    throw refusal(
+      key,
+      given,
+      `gives rank ${dpRank + offset} port ${port}`,
+      `ports 1 to ${MAX_PORT}`,
+    );
+  }
+}
+
+function isFreePort(address: ZmqAddress): boolean {
+  return address.transport === 'tcp' && address.port === 0;
+}
+
+/** A wildcard says where a publisher listens; seen from here that is this host. */
+function connectable(address: ZmqAddress, name: string, warnings: string[]): ZmqAddress {
+  const host = address.transport === 'tcp' ? loopbackFor(address.host) : null;
+  if (address.transport === 'ipc' || host === null) return address;
+  const rewritten = { ...address, host };
+  warnings.push(
+    `${name} ${formatZmqAddress(address)} cannot be connected to: ` +
+      `${formatZmqAddress(rewritten)} is used`,
+  );
+  return rewritten;
+}
+
+/** `strict` is Dynamo's behaviour: what tunes something it does not have contradicts it. */
+export function checkCompat({ compat }: SettingValues, given: GivenSettings): void {
+  if (compat !== 'strict') return;
+  for (const key of settingKeys) {
+    const { strictLacks } = settingOf(key);
+    const setting = given.get(key);
+    if (strictLacks === undefined || setting === undefined || setting.source === 'default')
+      continue;
+    throw new ConfigError({
+      setting: setting.name,
+      value: setting.text,
+      problem: `contradicts ${nameOf('compat', given)} strict, which ${strictLacks}`,
+      allowed: 'one of the two',
+      remedy: `Leave it out, or give ${settingName('compat')} safe`,
+    });
+  }
+}
+
+const AUTH_METHODS: readonly SettingKey[] = [
+  'natsAuthUsername',
+  'natsAuthToken',
+  'natsAuthNkey',
+  'natsAuthCredentialsFile',
+];
+const TLS_SETTINGS: readonly SettingKey[] = [
+  'natsTlsCaCertPath',
+  'natsTlsClientCertPath',
+  'natsTlsClientKeyPath',
+  'natsTlsInsecure',
+];
+
+/** Only for the nats plane: on another one these variables are there for other processes. */
+export function checkNatsAccess(
+  values: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): void {
+  if (values.eventPlane !== 'nats') return;
+  checkPair('natsAuthUsername', 'natsAuthPassword', given);
+  checkPair('natsTlsClientCertPath', 'natsTlsClientKeyPath', given);
+  const plain = values.natsServer.find((server) => !server.startsWith('tls://'));
+  const tlsSetting = TLS_SETTINGS.find((key) => values[key]);
+  if (plain !== undefined && tlsSetting !== undefined) {
+    throw new ConfigError({
+      setting: nameOf('natsServer', given),
+      value: plain,
+      problem: `contradicts ${nameOf(tlsSetting, given)}`,
+      allowed: 'tls:// servers only',
+      remedy: 'Write tls:// for every server, or unset the variable',
+    });
+  }
+  const methods = AUTH_METHODS.filter((key) => values[key] !== null).map((key) =>
+    nameOf(key, given),
+  );
+  for (const unused of methods.slice(1)) {
+    warnings.push(`${unused} is not used: ${methods[0]} comes first`);
+  }
+}
+
+function checkPair(first: SettingKey, second: SettingKey, given: GivenSettings): void {
+  if (given.has(first) === given.has(second)) return;
+  const [present, missing] = given.has(first) ? [first, second] : [second, first];
+  throw new ConfigError({
+    setting: nameOf(missing, given),
+    problem: `is missing beside ${nameOf(present, given)}`,
+    allowed: 'both or neither',
+    remedy: 'Set the missing one, or unset the other',
+  });
+}
+
+function refusal(
+  key: SettingKey,
+  given: GivenSettings,
+  problem: string,
+  allowed: string,
+): ConfigError {
+  const value = given.get(key)?.text ?? '';
+  const { remedy } = settingOf(key);
+  return new ConfigError({ setting: nameOf(key, given), value, problem, allowed, remedy });
+}
+
+function nameOf(key: SettingKey, given: GivenSettings): string {
+  return given.get(key)?.name ?? settingName(key);
+}

@@ -1,0 +1,110 @@
+/**
+ * (argv, env, file text) → one frozen `WorkerConfig`.
+ *
+ * Order    flag, environment, configuration file, default.
+ * Throws   ConfigError, one line, for the first thing that cannot be used. Reads nothing by itself.
+ */
+import { ConfigError } from '../errors.ts';
+import { formatZmqAddress } from './addresses.ts';
+import { checkAddresses, checkCompat, checkNatsAccess } from './checks.ts';
+import { fromFile } from './config-file.ts';
+import { environmentWarnings, unusedWarnings } from './environment-warnings.ts';
+import { MAX_BATCHING_TIMEOUT_MS } from './relay-settings.ts';
+import {
+  type SettingKey,
+  type SettingValues,
+  settingKeys,
+  settingName,
+  settingOf,
+} from './settings-table.ts';
+import {
+  type Environment,
+  fromArguments,
+  fromDefaults,
+  fromEnvironment,
+  type Given,
+  type GivenSettings,
+} from './sources.ts';
+import type { WorkerConfig } from './worker-config.ts';
+
+export interface ConfigSources {
+  /** Without node, script and command. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+  /** The text of the configuration file; what it throws becomes a ConfigError. */
+  readonly readFile: (path: string) => string;
+  /** That many random bytes. */
+  readonly random: (byteCount: number) => Uint8Array;
+  /** Defaults of the command in place of the table's, as text. */
+  readonly defaults?: Readonly<Partial<Record<SettingKey, string>>>;
+}
+
+export function loadConfig(sources: ConfigSources): WorkerConfig {
+  const { argv, env, readFile, random, defaults = {} } = sources;
+  const flags = fromArguments(argv);
+  const configFile = flags.get('config');
+  const given: GivenSettings = new Map([
+    ...fromDefaults(defaults),
+    ...(configFile === undefined ? [] : fromFile(configFile, readFile)),
+    ...fromEnvironment(env),
+    ...flags,
+  ]);
+  const values = parseAll(given);
+  const warnings: string[] = [];
+  const addresses = checkAddresses(values, given, warnings);
+  checkCompat(values, given);
+  checkNatsAccess(values, given, warnings);
+  const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);
+  warnings.push(...unusedWarnings(values, given), ...environmentWarnings(env));
+  return Object.freeze({
+    ...values,
+    batchingTimeoutMs,
+    engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
+    planeEndpoint: formatZmqAddress(addresses.planeEndpoint),
+    natsServer: Object.freeze([...values.natsServer]),
+    http: values.http && Object.freeze(values.http),
+    workerId: values.workerId ?? randomWorkerId(random),
+    warnings: Object.freeze(warnings),
+  });
+}
+
+function parseAll(given: GivenSettings): SettingValues {
+  const values: Partial<Record<SettingKey, unknown>> = {};
+  for (const key of settingKeys) values[key] = parseSetting(key, given.get(key));
+  // Sound by the type of the table: each row's kind yields the value of its key.
+  return values as SettingValues;
+}
+
+function parseSetting(key: SettingKey, given: Given | undefined): unknown {
+  const { kind, required, secret, notYet, remedy } = settingOf(key);
+  const { allowed } = kind;
+  if (given === undefined) {
+    if (!required) return null;
+    throw new ConfigError({ setting: settingName(key), problem: 'is missing', allowed, remedy });
+  }
+  const value = kind.parse(given.text);
+  if (value !== undefined) return value;
+  const problem = notYet?.includes(given.text) ? { problem: 'is not supported yet' } : {};
+  const shown = secret ? {} : { value: given.text };
+  throw new ConfigError({ setting: given.name, ...shown, ...problem, allowed, remedy });
+}
+
+function capBatchingTimeout(
+  { batchingTimeoutMs }: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): number {
+  if (batchingTimeoutMs <= MAX_BATCHING_TIMEOUT_MS) return batchingTimeoutMs;
+  const name = given.get('batchingTimeoutMs')?.name;
+  warnings.push(
+    `${name} ${batchingTimeoutMs} is above the limit: ${MAX_BATCHING_TIMEOUT_MS} is used`,
+  );
+  return MAX_BATCHING_TIMEOUT_MS;
+}
+
+/** 53 bits, so that JSON readers keep it exact; 0 is left out, it looks like an unset id. */
+function randomWorkerId(random: (byteCount: number) => Uint8Array): bigint {
+  let bits = 0n;
+  for (const byte of random(7)) bits = (bits << 8n) | BigInt(byte);
+  return BigInt.asUintN(53, bits) || 1n;
+}

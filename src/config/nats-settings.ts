@@ -1,0 +1,87 @@
+/** Settings of the NATS plane, under the names Dynamo gives them. */
+import { integer, natsServers, nonEmptyText, toggle } from './kinds.ts';
+import type { Setting, SettingRows } from './setting.ts';
+
+export interface NatsSettings {
+  readonly natsServer: readonly string[];
+  readonly natsAuthUsername: string | null;
+  readonly natsAuthPassword: string | null;
+  readonly natsAuthToken: string | null;
+  readonly natsAuthNkey: string | null;
+  readonly natsAuthCredentialsFile: string | null;
+  readonly natsTlsCaCertPath: string | null;
+  readonly natsTlsClientCertPath: string | null;
+  readonly natsTlsClientKeyPath: string | null;
+  readonly natsTlsInsecure: boolean;
+  readonly natsStartupConnectTimeoutSeconds: number;
+}
+
+export const natsSettings: SettingRows<NatsSettings> = {
+  natsServer: {
+    flag: '--nats-server',
+    environment: 'NATS_SERVER',
+    kind: natsServers,
+    fallback: 'nats://127.0.0.1:4222',
+    onlyOnPlane: 'nats',
+    help: 'NATS servers of the nats plane',
+    remedy: 'Put user and password into NATS_AUTH_USERNAME and NATS_AUTH_PASSWORD',
+  },
+  natsAuthUsername: fromEnvironment('NATS_AUTH_USERNAME', 'User name for NATS'),
+  natsAuthPassword: { ...fromEnvironment('NATS_AUTH_PASSWORD', 'Its password'), secret: true },
+  natsAuthToken: {
+    ...fromEnvironment('NATS_AUTH_TOKEN', 'Token for NATS, where no user name is given'),
+    secret: true,
+  },
+  natsAuthNkey: {
+    ...fromEnvironment('NATS_AUTH_NKEY', 'NKey seed for NATS, where no token is given either'),
+    secret: true,
+  },
+  natsAuthCredentialsFile: fromEnvironment(
+    'NATS_AUTH_CREDENTIALS_FILE',
+    'Credentials file for NATS, where nothing of the above is given',
+    'FILE',
+  ),
+  natsTlsCaCertPath: fromEnvironment(
+    'NATS_TLS_CA_CERT_PATH',
+    'Certificate authority of the tls:// servers',
+    'FILE',
+  ),
+  natsTlsClientCertPath: fromEnvironment(
+    'NATS_TLS_CLIENT_CERT_PATH',
+    'Client certificate for the tls:// servers',
+    'FILE',
+  ),
+  natsTlsClientKeyPath: fromEnvironment('NATS_TLS_CLIENT_KEY_PATH', 'Its private key', 'FILE'),
+  natsTlsInsecure: {
+    flag: null,
+    environment: 'NATS_TLS_INSECURE',
+    kind: toggle,
+    fallback: 'off',
+    help: 'Accept any certificate of the tls:// servers',
+    remedy: 'Turn it on for trials only',
+  },
+  natsStartupConnectTimeoutSeconds: {
+    flag: null,
+    environment: 'NATS_STARTUP_CONNECT_TIMEOUT_SECONDS',
+    kind: integer(1, 86_400, 'SECONDS'),
+    fallback: '120',
+    help: 'How long the start waits for NATS',
+    remedy: 'Give the seconds a start may take',
+  },
+};
+
+/** Without a flag: what stands on a command line is readable to every process of the host. */
+function fromEnvironment(
+  environment: string,
+  help: string,
+  placeholder = 'TEXT',
+): Setting<string | null> {
+  return {
+    flag: null,
+    environment,
+    kind: nonEmptyText(placeholder),
+    fallback: null,
+    help,
+    remedy: 'Give the value of the NATS account, or unset it',
+  };
+}

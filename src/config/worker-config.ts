@@ -1,0 +1,14 @@
+/** WorkerConfig: what one worker is told, checked and complete. Frozen, lists included. */
+import type { SettingValues } from './settings-table.ts';
+
+export interface WorkerConfig
+  extends Omit<SettingValues, 'engineEndpoint' | 'planeEndpoint' | 'workerId'> {
+  /** Of the first rank, ready to connect to or bind; see `rankEndpoint` for the others. */
+  readonly engineEndpoint: string;
+  /** Bind address of the first rank; port 0 asks for a free one. */
+  readonly planeEndpoint: string;
+  /** u64. */
+  readonly workerId: bigint;
+  /** What was changed or left unused, one line each, for the log. */
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,135 @@
+/**
+ * What every ZMQ socket here has in common: options, connection state, reading without starving timers.
+ *
+ * Heartbeats  a dead link is noticed within HEARTBEAT_INTERVAL_MS + HEARTBEAT_TIMEOUT_MS.
+ * Connected   means that the ZMTP handshake is done; a TCP connection alone proves no engine.
+ */
+import type { Socket } from 'zeromq';
+
+const HEARTBEAT_INTERVAL_MS = 5000;
+const HEARTBEAT_TIMEOUT_MS = 8000;
+
+export interface CommonSocketOptions {
+  readonly linger: number;
+  readonly ipv6: boolean;
+  readonly heartbeatInterval: number;
+  readonly heartbeatTimeout: number;
+  readonly reconnectInterval: number;
+  readonly reconnectMaxInterval: number;
+  readonly tcpKeepalive: number;
+}
+
+/** IPv6 is switched on for bracketed addresses only: it changes what `*` and `localhost` bind to. */
+export function socketOptions(endpoint: string, lingerMs: number): CommonSocketOptions {
+  return {
+    linger: lingerMs,
+    ipv6: endpoint.startsWith('tcp://['),
+    heartbeatInterval: HEARTBEAT_INTERVAL_MS,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    reconnectInterval: 100,
+    reconnectMaxInterval: 5000,
+    tcpKeepalive: 1,
+  };
+}
+
+/** Follows the handshakes of one socket's peers. */
+export class PeerCount {
+  #peers = 0;
+  /** Handshakes since the start. */
+  connects = 0;
+  disconnects = 0;
+
+  constructor(socket: Socket, onChange: () => void) {
+    socket.events.on('handshake', () => {
+      this.#peers++;
+      this.connects++;
+      onChange();
+    });
+    socket.events.on('disconnect', () => {
+      // A link that breaks before its handshake was never counted as a peer.
+      if (this.#peers === 0) return;
+      this.#peers--;
+      this.disconnects++;
+      onChange();
+    });
+  }
+
+  get peers(): number {
+    return this.#peers;
+  }
+}
+
+/** Messages and time after which a reader lets timers and other sockets have their turn. */
+const TURN_MESSAGES = 64;
+const TURN_MS = 4;
+
+/**
+ * MessageReader: the one reader of a socket.
+ *
+ * libzmq hands out up to 512 messages in one turn of the event loop; timers would starve, so it yields.
+ */
+export class MessageReader {
+  readonly #socket: Socket & { receive(): Promise<Buffer[]> };
+  readonly #onMessage: (frames: Buffer[]) => void;
+  readonly #ended: Promise<void>;
+  /** True while the socket has nothing to hand out. */
+  #isWaiting = false;
+  #messageCount = 0;
+
+  /** Starts to read; `onMessage` must not throw. */
+  constructor(
+    socket: Socket & { receive(): Promise<Buffer[]> },
+    onMessage: (frames: Buffer[]) => void,
+  ) {
+    this.#socket = socket;
+    this.#onMessage = onMessage;
+    this.#ended = this.#run();
+  }
+
+  /** Passes on what has already arrived, for at most `maxMs`, then closes the socket. */
+  async finish(maxMs: number): Promise<void> {
+    const deadlineMs = performance.now() + maxMs;
+    for (;;) {
+      const before = this.#messageCount;
+      await nextTurn();
+      if (this.#isWaiting && this.#messageCount === before) break;
+      if (performance.now() >= deadlineMs) break;
+    }
+    this.#socket.close();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    let turnStartMs = performance.now();
+    let turnMessages = 0;
+    for (;;) {
+      let frames: Buffer[];
+      try {
+        this.#isWaiting = true;
+        frames = await this.#socket.receive();
+      } catch (error) {
+        if (this.#socket.closed || isTryAgain(error)) return;
+        throw error;
+      }
+      this.#isWaiting = false;
+      this.#messageCount++;
+      this.#onMessage(frames);
+      turnMessages++;
+      if (turnMessages < TURN_MESSAGES && performance.now() - turnStartMs < TURN_MS) continue;
+      await nextTurn();
+      turnStartMs = performance.now();
+      turnMessages = 0;
+    }
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** A pending receive of a socket that is closed ends with EAGAIN. */
+function isTryAgain(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
+}

@@ -1,0 +1,83 @@
+/**
+ * RefcountDedup: lets a remove through only when the last copy of a block goes.
+ *
+ * In/out   stores pass unchanged and count each of their blocks; a remove keeps, in order, the hashes
+ *          whose count reaches 0 and those never counted, and vanishes where none is left; a clear
+ *          forgets all tiers of its rank.
+ * Owns     a kernel table per (dp rank, storage tier), made with its first store. Never throws.
+ * Bounds   maxTrackedBlocks over all tables: further hashes are not counted, so their removes pass.
+ * Source   ai-dynamo/dynamo 1.6.1, dedup.rs.
+ */
+import { RefcountTable } from '../kernel/tables.ts';
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
+import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
+import type { Stage } from '../stage.ts';
+
+type TierTables = Partial<Record<StorageTier, RefcountTable>>;
+
+export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
+  readonly #maxTrackedBlocks: number;
+  readonly #metrics: RelayMetrics;
+  readonly #ranks = new Map<number, TierTables>();
+
+  constructor(maxTrackedBlocks: number, metrics: RelayMetrics) {
+    this.#maxTrackedBlocks = maxTrackedBlocks;
+    this.#metrics = metrics;
+  }
+
+  push(event: PlacementEvent, out: PlacementEvent[]): void {
+    if (event.type === 'stored') this.#count(event);
+    else if (event.type === 'cleared') this.#forgetRank(event.dpRank);
+    else if (!this.#release(event)) return;
+    out.push(event);
+  }
+
+  /** Nothing is held back: the counts end with the stage. */
+  flush(): void {
+    for (const dpRank of this.#ranks.keys()) this.#forgetRank(dpRank);
+  }
+
+  #count({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+    const { trackedBlocks } = this.#metrics;
+    let tables = this.#ranks.get(dpRank);
+    if (tables === undefined) {
+      tables = {};
+      this.#ranks.set(dpRank, tables);
+    }
+    tables[storageTier] ??= new RefcountTable();
+    const table = tables[storageTier];
+    const before = table.size;
+    const free = this.#maxTrackedBlocks - this.#trackedBlocks();
+    this.#metrics.untrackedBlocks += table.countStored(blockHashes, before + Math.max(free, 0));
+    trackedBlocks[storageTier] += table.size - before;
+  }
+
+  /** Takes the removed blocks from the counts; false where no removal is left to tell of. */
+  #release({ dpRank, storageTier, blockHashes }: PlacementEvent): boolean {
+    const table = this.#ranks.get(dpRank)?.[storageTier];
+    const named = blockHashes.length;
+    if (table !== undefined) {
+      const before = table.size;
+      table.releaseRemoved(blockHashes);
+      this.#metrics.trackedBlocks[storageTier] += table.size - before;
+    }
+    this.#metrics.suppressedRemoves += named - blockHashes.length;
+    return blockHashes.length > 0;
+  }
+
+  #forgetRank(dpRank: number): void {
+    const tables = this.#ranks.get(dpRank);
+    if (tables === undefined) return;
+    for (const tier of STORAGE_TIERS) {
+      this.#metrics.trackedBlocks[tier] -= tables[tier]?.size ?? 0;
+      tables[tier]?.free();
+    }
+    this.#ranks.delete(dpRank);
+  }
+
+  #trackedBlocks(): number {
+    const { device, host_pinned, disk, external } = this.#metrics.trackedBlocks;
+    return device + host_pinned + disk + external;
+  }
+}

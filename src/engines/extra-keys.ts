@@ -1,0 +1,76 @@
+/**
+ * Extra keys: what else went into a block's hash, an entry a block: nil or a list of items.
+ *
+ * item  text | [text, int] | int | float | bool | list of 0…255
+ *
+ * Only texts have a meaning here; the rest is checked and left out. A `bin` in place of a block's list
+ * is a list of its bytes, and in place of the whole it has to be empty.
+ */
+import type { ExtraKey } from '../protocol/native-batch.ts';
+import { BAD_FIELD } from './decode-fault.ts';
+import type { MsgpackReader } from './msgpack-reader.ts';
+
+const NO_KEYS: readonly ExtraKey[] = [];
+
+/** The texts a block, null where no block has any. */
+export function readExtraKeys(reader: MsgpackReader): readonly (readonly ExtraKey[])[] | null {
+  if (reader.isBin()) {
+    if (reader.readBytes().length > 0) throw BAD_FIELD;
+    return null;
+  }
+  const blockCount = reader.openArray();
+  let blocks: (readonly ExtraKey[])[] | null = null;
+  for (let block = 0; block < blockCount; block++) {
+    const keys = reader.skipNil() ? NO_KEYS : readBlockKeys(reader);
+    if (keys.length === 0 && blocks === null) continue;
+    // Blocks before the first one with texts were passed over: most events have none at all.
+    blocks ??= new Array<readonly ExtraKey[]>(block).fill(NO_KEYS);
+    blocks.push(keys);
+  }
+  reader.closeContainer();
+  return blocks;
+}
+
+function readBlockKeys(reader: MsgpackReader): readonly ExtraKey[] {
+  if (reader.isBin()) {
+    reader.skip();
+    return NO_KEYS;
+  }
+  const itemCount = reader.openArray();
+  let keys: ExtraKey[] | null = null;
+  for (let item = 0; item < itemCount; item++) {
+    const key = readItem(reader);
+    if (key === null) continue;
+    keys ??= [];
+    keys.push(key);
+  }
+  reader.closeContainer();
+  return keys ?? NO_KEYS;
+}
+
+function readItem(reader: MsgpackReader): ExtraKey | null {
+  if (reader.isText()) return { text: reader.readText(), hasOffset: false };
+  if (reader.isArray()) return readListItem(reader);
+  const marker = reader.peek();
+  const isFloat = marker === 0xca || marker === 0xcb;
+  const isBoolean = marker === 0xc2 || marker === 0xc3;
+  if (!isFloat && !isBoolean && !reader.isInteger()) throw BAD_FIELD;
+  reader.skip();
+  return null;
+}
+
+function readListItem(reader: MsgpackReader): ExtraKey | null {
+  const count = reader.openArray();
+  let key: ExtraKey | null = null;
+  if (count === 2 && reader.isText()) {
+    key = { text: reader.readText(), hasOffset: true };
+    reader.readInteger();
+  } else {
+    for (let index = 0; index < count; index++) {
+      const byte = reader.readInteger();
+      if (byte < 0 || byte > 255) throw BAD_FIELD;
+    }
+  }
+  reader.closeContainer();
+  return key;
+}

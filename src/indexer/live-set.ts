@@ -1,0 +1,73 @@
+/**
+ * LiveSet: the blocks that a consumer holds after the router events so far.
+ *
+ * A store adds its blocks to its rank and tier, a remove takes its hashes away, a clear empties all
+ * tiers of its rank.
+ * Owns  a kernel table per (dp rank, storage tier), made with its first store.
+ */
+import { U64Set } from '../kernel/tables.ts';
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
+import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
+
+type TierSets = Partial<Record<StorageTier, U64Set>>;
+
+export class LiveSet {
+  readonly #metrics: RelayMetrics;
+  readonly #ranks = new Map<number, TierSets>();
+
+  constructor(metrics: RelayMetrics) {
+    this.#metrics = metrics;
+  }
+
+  apply(event: PlacementEvent): void {
+    if (event.type === 'cleared') this.#forgetRank(event.dpRank);
+    else if (event.type === 'stored') this.#store(event);
+    else this.#remove(event);
+  }
+
+  /** Ranks that hold or held a block since their last clear. */
+  get dpRanks(): number[] {
+    return [...this.#ranks.keys()].sort((a, b) => a - b);
+  }
+
+  /** The block hashes of one rank and tier, in no order. */
+  blockHashes(dpRank: number, storageTier: StorageTier): bigint[] {
+    return this.#ranks.get(dpRank)?.[storageTier]?.keys().toBigInts() ?? [];
+  }
+
+  free(): void {
+    for (const dpRank of this.dpRanks) this.#forgetRank(dpRank);
+  }
+
+  #store({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+    let sets = this.#ranks.get(dpRank);
+    if (sets === undefined) {
+      sets = {};
+      this.#ranks.set(dpRank, sets);
+    }
+    sets[storageTier] ??= new U64Set();
+    const set = sets[storageTier];
+    const before = set.size;
+    set.addAll(blockHashes);
+    this.#metrics.liveBlocks[storageTier] += set.size - before;
+  }
+
+  #remove({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+    const set = this.#ranks.get(dpRank)?.[storageTier];
+    if (set === undefined) return;
+    const before = set.size;
+    set.deleteAll(blockHashes);
+    this.#metrics.liveBlocks[storageTier] += set.size - before;
+  }
+
+  #forgetRank(dpRank: number): void {
+    const sets = this.#ranks.get(dpRank);
+    if (sets === undefined) return;
+    for (const tier of STORAGE_TIERS) {
+      this.#metrics.liveBlocks[tier] -= sets[tier]?.size ?? 0;
+      sets[tier]?.free();
+    }
+    this.#ranks.delete(dpRank);
+  }
+}

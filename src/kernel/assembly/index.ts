@@ -1,0 +1,62 @@
+// What the TypeScript side calls. A u64 crosses as two u32 (low, high), since an i64 would cross as a
+// bigint and cost an allocation a call.
+
+import { hash64 } from './xxh3';
+import * as encode from './encode';
+import * as list from './list';
+import * as table from './table';
+
+export { allocate, blockShift, release } from './memory';
+export { readBigrams, readHashes, readTokens } from './msgpack';
+export { putBlocks, putHashes } from './encode';
+export { addMembers, clearTable, copyKeys, countStored, dropMembers, freeTable } from './table';
+export { forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
+
+// @ts-ignore: decorator
+@inline
+function u64Of(low: u32, high: u32): u64 {
+  return ((high as u64) << 32) | (low as u64);
+}
+
+/** XXH3-64 of `length` bytes, to `out`. */
+export function xxh3(at: usize, length: usize, seedLow: u32, seedHigh: u32, out: usize): void {
+  store<u64>(out, hash64(at, length, u64Of(seedLow, seedHigh)));
+}
+
+export function hashWindows(
+  tokens: usize,
+  windowBytes: usize,
+  strideBytes: usize,
+  count: usize,
+  seedLow: u32,
+  seedHigh: u32,
+  out: usize,
+): void {
+  list.hashWindows(tokens, windowBytes, strideBytes, count, u64Of(seedLow, seedHigh), out);
+}
+
+export function repeats(at: usize, count: usize, hasParent: u32, low: u32, high: u32): u32 {
+  return list.repeats(at, count, hasParent, u64Of(low, high));
+}
+
+export function putU64(at: usize, low: u32, high: u32): usize {
+  return encode.putU64(at, u64Of(low, high));
+}
+
+export function tagOf(handle: usize, low: u32, high: u32): u32 {
+  return table.tagOf(handle, u64Of(low, high));
+}
+
+export function namespaceOf(handle: usize, low: u32, high: u32, out: usize): u32 {
+  return table.namespaceOf(handle, u64Of(low, high), out);
+}
+
+export function markNamespace(
+  handle: usize,
+  at: usize,
+  count: usize,
+  valueLow: u32,
+  valueHigh: u32,
+): void {
+  table.markNamespace(handle, at, count, u64Of(valueLow, valueHigh));
+}

@@ -1,0 +1,121 @@
+// Reads MessagePack integers and lists of them into packed lists.
+//
+// A reader stops at the first byte it cannot take. `next` is then the failure: NOT_AN_INTEGER where
+// a value has the wrong type or range, TRUNCATED where the input ends inside a value.
+
+const NOT_AN_INTEGER: usize = 1;
+const TRUNCATED: usize = 2;
+
+/** Payload of the integer read last; negative ones as two's complement. */
+let value: u64 = 0;
+let negative: bool = false;
+
+/** Reads the integer at `at` (`at` < `end`); returns the address after it or a failure. */
+// @ts-ignore: decorator
+@inline
+function readInteger(at: usize, end: usize): usize {
+  const marker = load<u8>(at) as u32;
+  negative = false;
+  if (marker < 0x80) {
+    value = marker as u64;
+    return at + 1;
+  }
+  if (marker >= 0xe0) {
+    value = (((marker as i32) << 24) >> 24) as i64 as u64;
+    negative = true;
+    return at + 1;
+  }
+  if (marker < 0xcc || marker > 0xd3) return NOT_AN_INTEGER;
+  const width = (1 as usize) << ((marker & 3) as usize);
+  const next = at + 1 + width;
+  if (next > end) return TRUNCATED;
+  switch (marker) {
+    case 0xcc:
+      value = load<u8>(at, 1) as u64;
+      break;
+    case 0xcd:
+      value = bswap<u16>(load<u16>(at, 1)) as u64;
+      break;
+    case 0xce:
+      value = bswap<u32>(load<u32>(at, 1)) as u64;
+      break;
+    case 0xcf:
+      value = bswap<u64>(load<u64>(at, 1));
+      break;
+    case 0xd0:
+      value = load<i8>(at, 1) as i64 as u64;
+      negative = (value as i64) < 0;
+      break;
+    case 0xd1:
+      value = (bswap<u16>(load<u16>(at, 1)) as i16) as i64 as u64;
+      negative = (value as i64) < 0;
+      break;
+    case 0xd2:
+      value = (bswap<u32>(load<u32>(at, 1)) as i32) as i64 as u64;
+      negative = (value as i64) < 0;
+      break;
+    default:
+      value = bswap<u64>(load<u64>(at, 1));
+      negative = (value as i64) < 0;
+  }
+  return next;
+}
+
+/** Reads `count` hashes (i64 or u64, equal bits) to the u64 list `out`. */
+export function readHashes(at: usize, end: usize, count: u32, out: usize): usize {
+  for (let i: u32 = 0; i < count; i++) {
+    if (at >= end) return TRUNCATED;
+    const next = readInteger(at, end);
+    if (next <= TRUNCATED) return next;
+    store<u64>(out, value);
+    out += 8;
+    at = next;
+  }
+  return at;
+}
+
+// @ts-ignore: decorator
+@inline
+function readToken(at: usize, end: usize, out: usize): usize {
+  if (at >= end) return TRUNCATED;
+  const next = readInteger(at, end);
+  if (next <= TRUNCATED) return next;
+  if (negative || value > 0xffffffff) return NOT_AN_INTEGER;
+  store<u32>(out, value as u32);
+  return next;
+}
+
+/** Reads `count` token ids (u32) to `out`. */
+export function readTokens(at: usize, end: usize, count: u32, out: usize): usize {
+  for (let i: u32 = 0; i < count; i++) {
+    const next = readToken(at, end, out);
+    if (next <= TRUNCATED) return next;
+    out += 4;
+    at = next;
+  }
+  return at;
+}
+
+/** Reads `count` pairs [a, b]: every first member to `out`, then the second member of the last. */
+export function readBigrams(at: usize, end: usize, count: u32, out: usize): usize {
+  for (let i: u32 = 0; i < count; i++) {
+    if (at >= end) return TRUNCATED;
+    const marker = load<u8>(at);
+    if (marker == 0x92) {
+      at += 1;
+    } else if (marker == 0xdc && at + 3 <= end && bswap<u16>(load<u16>(at, 1)) == 2) {
+      at += 3;
+    } else if (marker == 0xdd && at + 5 <= end && bswap<u32>(load<u32>(at, 1)) == 2) {
+      at += 5;
+    } else {
+      return NOT_AN_INTEGER;
+    }
+    let next = readToken(at, end, out);
+    if (next <= TRUNCATED) return next;
+    out += 4;
+    next = readToken(next, end, out);
+    if (next <= TRUNCATED) return next;
+    at = next;
+  }
+  return at;
+}

@@ -1,0 +1,328 @@
+// Tables of u64 keys, each with a u32 tag (a count or a state; 0 is no entry) and, in a wide table,
+// a u64 value. Open addressing with linear probing and deletion by shifting back, so that a table
+// that lives for months holds no tombstones.
+//
+// A table is 64 segments that grow on their own: one growth moves 1/64 of the entries, which keeps
+// the event loop's longest pause short at millions of entries.
+//
+// header      segment descriptor (16 bytes)      segment block, capacity c
+// [0] entries [0] block pointer                  keys   c * 8
+// [4] wide    [4] capacity shift; 0 = no block   values c * 8   (wide only)
+// [8..]       [8] entries                        tags   c * 4
+
+import { allocate, blockShift, release } from './memory';
+
+const SEGMENTS: usize = 64;
+const SEGMENT_BYTES: usize = 16;
+const HEADER_BYTES: usize = 8;
+const TABLE_BYTES: usize = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
+const FIRST_CAPACITY_SHIFT: u32 = 4;
+
+// Engine hashes are usually good hashes already, but small integers occur too: mix before use.
+// @ts-ignore: decorator
+@inline
+function mix(key: u64): u64 {
+  const h = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15;
+  return h ^ (h >> 29);
+}
+
+// @ts-ignore: decorator
+@inline
+function segmentOf(table: usize, hash: u64): usize {
+  return table + HEADER_BYTES + ((hash >> 58) as usize) * SEGMENT_BYTES;
+}
+
+// @ts-ignore: decorator
+@inline
+function slotBytes(wide: u32): u32 {
+  return wide != 0 ? 20 : 12;
+}
+
+// @ts-ignore: decorator
+@inline
+function tagsOf(block: usize, shift: u32, wide: u32): usize {
+  return block + ((wide != 0 ? 16 : 8) << shift);
+}
+
+export function newTable(wide: u32): usize {
+  const table = allocate(blockShift(TABLE_BYTES as u32));
+  if (table == 0) return 0;
+  memory.fill(table, 0, TABLE_BYTES);
+  store<u32>(table, wide, 4);
+  return table;
+}
+
+export function clearTable(table: usize): void {
+  const wide = load<u32>(table, 4);
+  for (let i: usize = 0; i < SEGMENTS; i++) {
+    const segment = table + HEADER_BYTES + i * SEGMENT_BYTES;
+    const shift = load<u32>(segment, 4);
+    if (shift != 0) release(load<u32>(segment), blockShift(slotBytes(wide) << shift));
+    memory.fill(segment, 0, SEGMENT_BYTES);
+  }
+  store<u32>(table, 0);
+}
+
+export function freeTable(table: usize): void {
+  clearTable(table);
+  release(table, blockShift(TABLE_BYTES as u32));
+}
+
+/** Slot that holds `key`, or the empty one where it belongs. The segment has a block. */
+// @ts-ignore: decorator
+@inline
+function probe(block: usize, tags: usize, mask: usize, hash: u64, key: u64): usize {
+  let slot = (hash as usize) & mask;
+  while (load<u32>(tags + (slot << 2)) != 0 && load<u64>(block + (slot << 3)) != key) {
+    slot = (slot + 1) & mask;
+  }
+  return slot;
+}
+
+// What the last find() or claim() came to rest on: AssemblyScript returns one value only.
+let atSegment: usize = 0;
+let atSlot: usize = 0;
+let atKey: usize = 0;
+let atTag: usize = 0;
+let atValue: usize = 0;
+
+// @ts-ignore: decorator
+@inline
+function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
+  const block = load<u32>(segment) as usize;
+  const shift = load<u32>(segment, 4);
+  const tags = tagsOf(block, shift, wide);
+  const slot = probe(block, tags, ((1 as usize) << shift) - 1, hash, key);
+  atSegment = segment;
+  atSlot = slot;
+  atKey = block + (slot << 3);
+  atTag = tags + (slot << 2);
+  if (wide != 0) atValue = block + ((8 as usize) << shift) + (slot << 3);
+  return load<u32>(atTag);
+}
+
+/** Comes to rest on the entry of `key` and returns its tag; 0 where there is none. */
+// @ts-ignore: decorator
+@inline
+function find(table: usize, wide: u32, key: u64): u32 {
+  const hash = mix(key);
+  const segment = segmentOf(table, hash);
+  if (load<u32>(segment, 4) == 0) return 0;
+  return rest(segment, wide, hash, key);
+}
+
+/** As find(), with room made for the entry; false where there is no memory for it. */
+// @ts-ignore: decorator
+@inline
+function claim(table: usize, wide: u32, key: u64): bool {
+  const hash = mix(key);
+  const segment = segmentOf(table, hash);
+  if (!reserve(segment, wide)) return false;
+  rest(segment, wide, hash, key);
+  return true;
+}
+
+/** Fills the empty slot that claim() came to rest on. */
+// @ts-ignore: decorator
+@inline
+function insert(table: usize, key: u64, tag: u32): void {
+  store<u64>(atKey, key);
+  store<u32>(atTag, tag);
+  store<u32>(atSegment, load<u32>(atSegment, 8) + 1, 8);
+  store<u32>(table, load<u32>(table) + 1);
+}
+
+function grow(segment: usize, wide: u32): bool {
+  const oldShift = load<u32>(segment, 4);
+  const oldBlock = load<u32>(segment) as usize;
+  const shift = oldShift == 0 ? FIRST_CAPACITY_SHIFT : oldShift + 1;
+  const block = allocate(blockShift(slotBytes(wide) << shift));
+  if (block == 0) return false;
+  const tags = tagsOf(block, shift, wide);
+  memory.fill(tags, 0, (4 as usize) << shift);
+  const mask = ((1 as usize) << shift) - 1;
+  if (oldShift != 0) {
+    const oldTags = tagsOf(oldBlock, oldShift, wide);
+    const oldCapacity = (1 as usize) << oldShift;
+    const values = block + ((8 as usize) << shift);
+    const oldValues = oldBlock + ((8 as usize) << oldShift);
+    for (let i: usize = 0; i < oldCapacity; i++) {
+      const tag = load<u32>(oldTags + (i << 2));
+      if (tag == 0) continue;
+      const key = load<u64>(oldBlock + (i << 3));
+      const slot = probe(block, tags, mask, mix(key), key);
+      store<u64>(block + (slot << 3), key);
+      store<u32>(tags + (slot << 2), tag);
+      if (wide != 0) store<u64>(values + (slot << 3), load<u64>(oldValues + (i << 3)));
+    }
+    release(oldBlock, blockShift(slotBytes(wide) << oldShift));
+  }
+  store<u32>(segment, block as u32);
+  store<u32>(segment, shift, 4);
+  return true;
+}
+
+/** Makes room for one more entry in a segment at three quarters of its capacity. */
+// @ts-ignore: decorator
+@inline
+function reserve(segment: usize, wide: u32): bool {
+  const shift = load<u32>(segment, 4);
+  const entries = load<u32>(segment, 8);
+  if (shift != 0 && (entries + 1) * 4 <= (3 as u32) << shift) return true;
+  return grow(segment, wide);
+}
+
+/** Empties the slot that find() came to rest on and moves later entries of its run back over it. */
+function removeFound(table: usize): void {
+  const segment = atSegment;
+  let empty = atSlot;
+  const wide = load<u32>(table, 4);
+  const block = load<u32>(segment) as usize;
+  const shift = load<u32>(segment, 4);
+  const tags = tagsOf(block, shift, wide);
+  const values = block + ((8 as usize) << shift);
+  const mask = ((1 as usize) << shift) - 1;
+  let slot = empty;
+  while (true) {
+    slot = (slot + 1) & mask;
+    const tag = load<u32>(tags + (slot << 2));
+    if (tag == 0) break;
+    const key = load<u64>(block + (slot << 3));
+    const home = (mix(key) as usize) & mask;
+    // An entry whose home lies behind the hole would be lost if it moved into the hole.
+    if (((slot - home) & mask) < ((slot - empty) & mask)) continue;
+    store<u64>(block + (empty << 3), key);
+    store<u32>(tags + (empty << 2), tag);
+    if (wide != 0) store<u64>(values + (empty << 3), load<u64>(values + (slot << 3)));
+    empty = slot;
+  }
+  store<u32>(tags + (empty << 2), 0);
+  store<u32>(segment, load<u32>(segment, 8) - 1, 8);
+  store<u32>(table, load<u32>(table) - 1);
+}
+
+/** Adds 1 to the count of each hash of a list, for at most `maxEntries` keys; returns how many were refused. */
+export function countStored(table: usize, list: usize, count: usize, maxEntries: u32): u32 {
+  let refused: u32 = 0;
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    const key = load<u64>(list);
+    if (!claim(table, 0, key)) {
+      refused++;
+      continue;
+    }
+    const tag = load<u32>(atTag);
+    if (tag == 0) {
+      if (load<u32>(table) < maxEntries) insert(table, key, 1);
+      else refused++;
+    } else if (tag != 0xffffffff) {
+      // A count at its limit stays there: the block is then never freed, which is the safe side.
+      store<u32>(atTag, tag + 1);
+    }
+  }
+  return refused;
+}
+
+/**
+ * Takes 1 from the count of each hash of a list and keeps in the list, in order, those that reach 0
+ * or were not counted. Returns how many are kept.
+ */
+export function releaseRemoved(table: usize, list: usize, count: usize): usize {
+  const end = list + (count << 3);
+  let keep = list;
+  for (let at = list; at < end; at += 8) {
+    const key = load<u64>(at);
+    const tag = find(table, 0, key);
+    if (tag > 1) {
+      store<u32>(atTag, tag - 1);
+      continue;
+    }
+    if (tag == 1) removeFound(table);
+    store<u64>(keep, key);
+    keep += 8;
+  }
+  return (keep - list) >> 3;
+}
+
+/** Makes each hash of a list a member (tag 1), whether it was one or not. */
+export function addMembers(table: usize, list: usize, count: usize): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    const key = load<u64>(list);
+    if (claim(table, 0, key) && load<u32>(atTag) == 0) insert(table, key, 1);
+  }
+}
+
+/** Drops each hash of a list that is a member. */
+export function dropMembers(table: usize, list: usize, count: usize): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    if (find(table, 0, load<u64>(list)) != 0) removeFound(table);
+  }
+}
+
+/** Tag of a key, 0 where there is no entry. */
+export function tagOf(table: usize, key: u64): u32 {
+  return find(table, load<u32>(table, 4), key);
+}
+
+/** Copies all keys to `out`, in no order, and returns how many there are. */
+export function copyKeys(table: usize, out: usize): u32 {
+  const wide = load<u32>(table, 4);
+  let at = out;
+  for (let i: usize = 0; i < SEGMENTS; i++) {
+    const segment = table + HEADER_BYTES + i * SEGMENT_BYTES;
+    const shift = load<u32>(segment, 4);
+    if (shift == 0) continue;
+    const block = load<u32>(segment) as usize;
+    const tags = tagsOf(block, shift, wide);
+    const capacity = (1 as usize) << shift;
+    for (let slot: usize = 0; slot < capacity; slot++) {
+      if (load<u32>(tags + (slot << 2)) == 0) continue;
+      store<u64>(at, load<u64>(block + (slot << 3)));
+      at += 8;
+    }
+  }
+  return ((at - out) >> 3) as u32;
+}
+
+const NAMESPACED: u32 = 1;
+const AMBIGUOUS: u32 = 2;
+
+/** Tag of the namespace entry of `key`; the namespace itself, where there is one, goes to `out`. */
+export function namespaceOf(table: usize, key: u64, out: usize): u32 {
+  const tag = find(table, 1, key);
+  if (tag == NAMESPACED) store<u64>(out, load<u64>(atValue));
+  return tag;
+}
+
+/** Marks each hash of a list with namespace `value`; one that has another becomes ambiguous. */
+export function markNamespace(table: usize, list: usize, count: usize, value: u64): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    const key = load<u64>(list);
+    if (!claim(table, 1, key)) continue;
+    if (load<u32>(atTag) == 0) {
+      store<u64>(atValue, value);
+      insert(table, key, NAMESPACED);
+    } else if (load<u64>(atValue) != value) {
+      store<u32>(atTag, AMBIGUOUS);
+    }
+  }
+}
+
+/** An unsalted store: what is already marked becomes ambiguous, the rest is not remembered. */
+export function markUnsalted(table: usize, list: usize, count: usize): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    if (find(table, 1, load<u64>(list)) != 0) store<u32>(atTag, AMBIGUOUS);
+  }
+}
+
+/** A remove: forgets each hash of a list that is not ambiguous. */
+export function forgetNamespace(table: usize, list: usize, count: usize): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    if (find(table, 1, load<u64>(list)) == NAMESPACED) removeFound(table);
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Kernel: the one WebAssembly instance that holds packed lists and tables and loops over them.
+ *
+ * Owns     the memory and the views on it; a view is made again when the memory has grown.
+ * Numbers  a u64 crosses as two u32 (low, high); addresses are u32.
+ * Source   src/kernel/assembly, compiled and embedded by the build.
+ */
+import { KERNEL_WASM_BASE64 } from './kernel.wasm.ts';
+
+/** What TypeScript's ES libraries leave out and Node has. */
+declare const WebAssembly: {
+  Module: new (bytes: Uint8Array) => object;
+  Instance: new (module: object, imports: object) => { readonly exports: unknown };
+};
+
+interface KernelExports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  allocate(shift: number): number;
+  release(address: number, shift: number): void;
+  blockShift(bytes: number): number;
+  xxh3(at: number, bytes: number, seedLow: number, seedHigh: number, out: number): void;
+  hashWindows(
+    tokens: number,
+    windowBytes: number,
+    strideBytes: number,
+    count: number,
+    seedLow: number,
+    seedHigh: number,
+    out: number,
+  ): void;
+  repeats(list: number, count: number, hasParent: number, low: number, high: number): number;
+  readHashes(at: number, end: number, count: number, out: number): number;
+  readTokens(at: number, end: number, count: number, out: number): number;
+  readBigrams(at: number, end: number, count: number, out: number): number;
+  putU64(at: number, low: number, high: number): number;
+  putBlocks(at: number, hashes: number, tokensHashes: number, count: number): number;
+  putHashes(at: number, hashes: number, count: number): number;
+  newTable(wide: number): number;
+  clearTable(table: number): void;
+  freeTable(table: number): void;
+  countStored(table: number, list: number, count: number, maxEntries: number): number;
+  releaseRemoved(table: number, list: number, count: number): number;
+  addMembers(table: number, list: number, count: number): void;
+  dropMembers(table: number, list: number, count: number): void;
+  tagOf(table: number, low: number, high: number): number;
+  copyKeys(table: number, out: number): number;
+  namespaceOf(table: number, low: number, high: number, out: number): number;
+  markNamespace(table: number, list: number, count: number, low: number, high: number): void;
+  markUnsalted(table: number, list: number, count: number): void;
+  forgetNamespace(table: number, list: number, count: number): void;
+}
+
+/** The kernel's memory is full: 4 GiB is all that 32-bit WebAssembly can address. */
+export class KernelMemoryError extends Error {
+  override readonly name = 'KernelMemoryError';
+}
+
+const instance = new WebAssembly.Instance(
+  new WebAssembly.Module(Buffer.from(KERNEL_WASM_BASE64, 'base64')),
+  {},
+);
+
+/** The kernel's functions as they are. Whoever calls one that may grow memory refreshes after it. */
+export const wasm: KernelExports = instance.exports as KernelExports;
+
+class KernelViews {
+  u8: Uint8Array = new Uint8Array(wasm.memory.buffer);
+  u32: Uint32Array = new Uint32Array(wasm.memory.buffer);
+
+  /** Growing detaches the old buffer, which shows as a view of length 0. */
+  refresh(): void {
+    if (this.u8.length > 0) return;
+    this.u8 = new Uint8Array(wasm.memory.buffer);
+    this.u32 = new Uint32Array(wasm.memory.buffer);
+  }
+}
+
+/** The memory as bytes and as words; read the field each time, a grown memory has new views. */
+export const views: KernelViews = new KernelViews();
+
+/** A block of at least `bytes`, aligned to 64. Throws KernelMemoryError. */
+export function allocateBlock(bytes: number): { address: number; shift: number } {
+  const shift = wasm.blockShift(bytes);
+  const address = shift > 31 ? 0 : wasm.allocate(shift) >>> 0;
+  if (address === 0) throw new KernelMemoryError(`No room for ${bytes} bytes in kernel memory`);
+  views.refresh();
+  return { address, shift };
+}
+
+/** One u64 for results that do not fit a return value. */
+export const resultAddress: number = allocateBlock(8).address;

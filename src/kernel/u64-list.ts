@@ -1,0 +1,144 @@
+/**
+ * U64List: a packed list of u64 in kernel memory, low word before high word.
+ *
+ * Owns     its place in the arena until the next native batch is read; `KeptBlock` holds one longer.
+ * Bigints  appear only in `of`, `at` and `toBigInts`, for logs, JSON and tests.
+ */
+import { arena } from './arena.ts';
+import { allocateBlock, views, wasm } from './kernel.ts';
+
+/** Epoch of a list that a KeptBlock holds. */
+const KEPT = 0;
+
+export class U64List {
+  length: number;
+  #address: number;
+  #capacity: number;
+  #epoch: number;
+
+  /** An empty list with room for `capacity` entries. */
+  constructor(capacity: number) {
+    this.length = 0;
+    this.#capacity = capacity;
+    this.#address = arena.take(capacity * 8);
+    this.#epoch = arena.epoch;
+  }
+
+  static of(...values: readonly bigint[]): U64List {
+    const list = new U64List(values.length);
+    for (const value of values) {
+      list.push(Number(value & 0xffff_ffffn), Number((value >> 32n) & 0xffff_ffffn));
+    }
+    return list;
+  }
+
+  /** Where the entries lie. Throws where the list outlived its batch. */
+  get address(): number {
+    if (this.#epoch !== arena.epoch && this.#epoch !== KEPT) {
+      throw new Error('A U64List was used after the next native batch had been read');
+    }
+    return this.#address;
+  }
+
+  lowAt(index: number): number {
+    return views.u32[(this.address >>> 2) + index * 2] as number;
+  }
+
+  highAt(index: number): number {
+    return views.u32[(this.address >>> 2) + index * 2 + 1] as number;
+  }
+
+  at(index: number): bigint {
+    return (BigInt(this.highAt(index)) << 32n) | BigInt(this.lowAt(index));
+  }
+
+  toBigInts(): bigint[] {
+    return Array.from({ length: this.length }, (_, index) => this.at(index));
+  }
+
+  push(low: number, high: number): void {
+    this.#reserve(this.length + 1);
+    const word = (this.address >>> 2) + this.length * 2;
+    views.u32[word] = low;
+    views.u32[word + 1] = high;
+    this.length++;
+  }
+
+  append(other: U64List): void {
+    this.#reserve(this.length + other.length);
+    const from = other.address >>> 2;
+    const words = other.length * 2;
+    const to = (this.address >>> 2) + this.length * 2;
+    if (words <= 16) {
+      const { u32 } = views;
+      for (let word = 0; word < words; word++) u32[to + word] = u32[from + word] as number;
+    } else {
+      views.u32.copyWithin(to, from, from + words);
+    }
+    this.length += other.length;
+  }
+
+  /** A view on `count` entries from `start`; both share memory. */
+  slice(start: number, count: number): U64List {
+    const list = new U64List(0);
+    list.#address = this.address + start * 8;
+    list.#epoch = this.#epoch;
+    list.#capacity = count;
+    list.length = count;
+    return list;
+  }
+
+  /** Whether `parent` (where `hasParent`) or an entry occurs again in the list. */
+  repeats(hasParent: boolean, parentLow: number, parentHigh: number): boolean {
+    const found = wasm.repeats(this.address, this.length, hasParent ? 1 : 0, parentLow, parentHigh);
+    views.refresh();
+    return found !== 0;
+  }
+
+  /** Moves the entries to memory that outlives the batch. Only KeptBlock calls this. */
+  moveTo(address: number, capacity: number): void {
+    views.u8.copyWithin(address, this.address, this.address + this.length * 8);
+    this.#address = address;
+    this.#capacity = capacity;
+    this.#epoch = KEPT;
+  }
+
+  get isKept(): boolean {
+    return this.#epoch === KEPT;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#capacity) return;
+    const capacity = Math.max(length, this.#capacity * 2, 4);
+    const from = this.address;
+    const to = arena.take(capacity * 8);
+    views.u8.copyWithin(to, from, from + this.length * 8);
+    this.#address = to;
+    this.#capacity = capacity;
+    this.#epoch = arena.epoch;
+  }
+}
+
+/** Memory for one list that has to outlive its native batch; holding another gives up the last. */
+export class KeptBlock {
+  #address = 0;
+  #shift = 0;
+
+  hold(list: U64List): void {
+    if (list.isKept) return;
+    const bytes = Math.max(list.length * 8, 1024);
+    if (this.#address === 0 || 2 ** this.#shift < bytes) {
+      this.free();
+      const block = allocateBlock(bytes);
+      this.#address = block.address;
+      this.#shift = block.shift;
+    }
+    list.moveTo(this.#address, 2 ** this.#shift / 8);
+  }
+
+  free(): void {
+    if (this.#address !== 0) wasm.release(this.#address, this.#shift);
+    this.#address = 0;
+    this.#shift = 0;
+  }
+}

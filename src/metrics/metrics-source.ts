@@ -1,0 +1,34 @@
+/** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
+import type { DegradedCode } from './degraded.ts';
+import type { RelayMetrics } from './relay-metrics.ts';
+
+export interface MetricsSource {
+  readonly version: string;
+  /** Read at each scrape: a worker id found later, or a successor's, starts new series. */
+  readonly labels: WorkerLabels;
+  relays(): readonly RelayReading[];
+  plane(): PlaneReading;
+  eventLoopLagSeconds(): number;
+}
+
+export interface WorkerLabels {
+  readonly namespace: string;
+  readonly component: string;
+  /** Lower hex without prefix. */
+  readonly workerIdHex: string;
+}
+
+export interface RelayReading {
+  readonly dpRank: number;
+  readonly metrics: RelayMetrics;
+  readonly engineConnected: boolean;
+  readonly degraded: readonly DegradedCode[];
+}
+
+export interface PlaneReading {
+  readonly connected: boolean;
+  readonly outboxBytes: number;
+  readonly outboxMessages: number;
+  readonly disconnects: number;
+  readonly reconnects: number;
+}

@@ -1,0 +1,37 @@
+/**
+ * The registry behind `/metrics`: Dynamo's publisher counters, the relay's own metrics and Node's
+ * defaults, all read at the scrape from what the worker hands in.
+ *
+ * Exposes  only finite numbers, and a family only once it has a series.
+ */
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { registerDynamoMetrics } from './dynamo-metrics.ts';
+import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
+import type { MetricsSource } from './metrics-source.ts';
+
+export function createRegistry(source: MetricsSource): Registry {
+  const registry = new FiniteRegistry();
+  registerDynamoMetrics(registry, source);
+  registerKvrelayMetrics(registry, source);
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** In prom-client's spelling. Node's defaults have some while the loop delay has no samples. */
+const NON_FINITE_SAMPLE = / (?:Nan|[+-]Inf)$/;
+
+class FiniteRegistry extends Registry {
+  override async metrics(): Promise<string> {
+    const families = (await super.metrics()).trimEnd().split('\n\n');
+    return `${families.map(finiteFamily).filter(hasSample).join('\n\n')}\n`;
+  }
+}
+
+function finiteFamily(family: string): string {
+  const lines = family.split('\n');
+  return lines.filter((line) => line.startsWith('#') || !NON_FINITE_SAMPLE.test(line)).join('\n');
+}
+
+function hasSample(family: string): boolean {
+  return family.split('\n').some((line) => !line.startsWith('#'));
+}

@@ -1,0 +1,92 @@
+/**
+ * Normalizer: native batches to placement events that routers can use.
+ *
+ * In/out   one engine message → its accepted events in order, each with the next raw event id.
+ * Owns     the raw id counter (from 0; filtered events take none), and the filter's state.
+ * Never    throws; an event that cannot be used is counted and left out.
+ * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs.
+ */
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { NativeBatch, RawEvent } from '../protocol/native-batch.ts';
+import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
+import { Converter, type ConverterOptions } from './converter.ts';
+import { EventFilter } from './event-filter.ts';
+import { hasUnknownExtraKey } from './extra-key-texts.ts';
+import { mediumLabel } from './media.ts';
+
+/** Told about stores that hold nothing a router can use; the owner bounds what it says of it. */
+export type UnusableStoreWarning = (event: { readonly blockSize: number }) => void;
+
+export interface NormalizerOptions extends ConverterOptions {
+  readonly onUnusableStore?: UnusableStoreWarning;
+}
+
+export class Normalizer {
+  readonly #options: NormalizerOptions;
+  readonly #metrics: RelayMetrics;
+  readonly #filter = new EventFilter();
+  readonly #converter: Converter;
+  #nextRawEventId = 0;
+
+  constructor(options: NormalizerOptions, metrics: RelayMetrics) {
+    this.#options = options;
+    this.#metrics = metrics;
+    this.#converter = new Converter(options);
+  }
+
+  normalize(batch: NativeBatch): PlacementBatch {
+    const dpRank = batch.dpRank ?? 0;
+    const out: PlacementBatch = [];
+    for (const event of batch.events) {
+      const placement = this.#accept(dpRank, event, batch.arrivedAtMs);
+      if (placement === null) continue;
+      placement.rawEventId = this.#nextRawEventId++;
+      out.push(placement);
+    }
+    return out;
+  }
+
+  free(): void {
+    this.#filter.free();
+  }
+
+  #accept(dpRank: number, event: RawEvent, arrivedAtMs: number): PlacementEvent | null {
+    const metrics = this.#metrics;
+    const filter = this.#filter;
+    metrics.received[event.type]++;
+    metrics.engineEvents[event.type][mediumLabel(event.medium)]++;
+    const reason = filter.rejection(dpRank, event);
+    if (reason !== null) {
+      metrics.filtered[event.type][reason]++;
+      return null;
+    }
+    metrics.accepted[event.type]++;
+    if (event.type === 'stored') this.#countIgnoredFields(event);
+    const { storageTier, namespace } = filter;
+    const placement = this.#converter.convert(event, {
+      dpRank,
+      storageTier,
+      namespace,
+      arrivedAtMs,
+    });
+    if (placement.type === 'stored') this.#noteBlockSize(event, placement.blockCount);
+    if (placement.type === 'cleared') metrics.noteClear('engine');
+    return placement;
+  }
+
+  #noteBlockSize(event: RawEvent, blockCount: number): void {
+    const metrics = this.#metrics;
+    metrics.noteBlockSize(event.blockSize);
+    if (blockCount > 0) return;
+    metrics.emptyStores++;
+    this.#options.onUnusableStore?.(event);
+  }
+
+  #countIgnoredFields(event: RawEvent): void {
+    const { ignoredFields } = this.#metrics;
+    if (event.hasLoraId && !event.loraName) ignoredFields.lora_id_without_name++;
+    if (event.extraKeys !== null && hasUnknownExtraKey(event.extraKeys, event.loraName)) {
+      ignoredFields.unknown_extra_key++;
+    }
+  }
+}

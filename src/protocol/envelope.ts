@@ -1,0 +1,102 @@
+/**
+ * Envelope: the message that carries a list of router events on an event plane.
+ *
+ * envelope  publisher_id u64, sequence u64 (from 0, +1 a message), published_at u64 (Unix ms),
+ *           topic str, payload bin
+ * payload   array of router events
+ *
+ * Source  ai-dynamo/dynamo 1.6.1; the same on NATS (whole body) and on the ZMQ plane (last frame).
+ */
+import type { RouterBatch, RouterEvent } from './router-event.ts';
+
+export const KV_EVENTS_TOPIC = 'kv-events';
+
+/** Most events and blocks of one message; an event with more blocks travels alone. */
+const MAX_MESSAGE_EVENTS = 128;
+const MAX_MESSAGE_BLOCKS = 8192;
+
+/** One message, ready for a plane. */
+export interface PlaneMessage {
+  readonly sequence: number;
+  readonly envelope: Buffer;
+  readonly events: readonly RouterEvent[];
+}
+
+/** Most that an envelope has around its payload's events. */
+const MAX_HEAD_BYTES = 96;
+
+function put(buffer: Buffer, at: number, text: string): number {
+  buffer[at] = 0xa0 | text.length;
+  return at + 1 + buffer.write(text, at + 1, 'latin1');
+}
+
+/** An unsigned integer of up to 2^53 in its smallest form. */
+function putUnsigned(buffer: Buffer, at: number, value: number): number {
+  if (value < 0x80) return buffer.writeUInt8(value, at);
+  if (value < 2 ** 8) return buffer.writeUInt8(value, buffer.writeUInt8(0xcc, at));
+  if (value < 2 ** 16) return buffer.writeUInt16BE(value, buffer.writeUInt8(0xcd, at));
+  if (value < 2 ** 32) return buffer.writeUInt32BE(value, buffer.writeUInt8(0xce, at));
+  const next = buffer.writeUInt32BE(Math.floor(value / 2 ** 32), buffer.writeUInt8(0xcf, at));
+  return buffer.writeUInt32BE(value >>> 0, next);
+}
+
+function putBinHeader(buffer: Buffer, at: number, length: number): number {
+  if (length < 2 ** 8) return buffer.writeUInt8(length, buffer.writeUInt8(0xc4, at));
+  if (length < 2 ** 16) return buffer.writeUInt16BE(length, buffer.writeUInt8(0xc5, at));
+  return buffer.writeUInt32BE(length, buffer.writeUInt8(0xc6, at));
+}
+
+function putArrayHeader(buffer: Buffer, at: number, count: number): number {
+  if (count < 16) return buffer.writeUInt8(0x90 | count, at);
+  return buffer.writeUInt16BE(count, buffer.writeUInt8(0xdc, at));
+}
+
+/** Writes the envelopes of one publisher and counts them. */
+export class EnvelopeEncoder {
+  readonly #publisherId: number;
+  #nextSequence: number;
+
+  constructor(publisherId: number, firstSequence = 0) {
+    this.#publisherId = publisherId;
+    this.#nextSequence = firstSequence;
+  }
+
+  /** A message of consecutive events of a batch, with the next sequence number. */
+  encode(batch: RouterBatch, first: number, end: number, publishedAtMs: number): PlaneMessage {
+    const events = batch.events.slice(first, end);
+    const start = batch.events[first]?.start ?? 0;
+    const bytes = batch.encoded.bytes(start, batch.events[end - 1]?.end ?? start);
+    const sequence = this.#nextSequence++;
+    const envelope = Buffer.allocUnsafe(MAX_HEAD_BYTES + bytes.length);
+    let at = envelope.writeUInt8(0x85, 0);
+    at = putUnsigned(envelope, put(envelope, at, 'publisher_id'), this.#publisherId);
+    at = putUnsigned(envelope, put(envelope, at, 'sequence'), sequence);
+    at = putUnsigned(envelope, put(envelope, at, 'published_at'), publishedAtMs);
+    at = put(envelope, put(envelope, at, 'topic'), KV_EVENTS_TOPIC);
+    const headerBytes = events.length < 16 ? 1 : 3;
+    at = putBinHeader(envelope, put(envelope, at, 'payload'), headerBytes + bytes.length);
+    at = putArrayHeader(envelope, at, events.length);
+    envelope.set(bytes, at);
+    return { sequence, envelope: envelope.subarray(0, at + bytes.length), events };
+  }
+}
+
+/** Ends of the messages that a batch is cut into, in order. */
+export function messageEnds(events: readonly RouterEvent[]): number[] {
+  const ends: number[] = [];
+  let count = 0;
+  let blocks = 0;
+  for (const [index, { placement }] of events.entries()) {
+    const tooMany =
+      count === MAX_MESSAGE_EVENTS || blocks + placement.blockCount > MAX_MESSAGE_BLOCKS;
+    if (count > 0 && tooMany) {
+      ends.push(index);
+      count = 0;
+      blocks = 0;
+    }
+    count++;
+    blocks += placement.blockCount;
+  }
+  if (count > 0) ends.push(events.length);
+  return ends;
+}

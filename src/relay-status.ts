@@ -1,0 +1,77 @@
+/** One rank as `/api/status` shows it, read from its relay and its listener. */
+import type { WorkerConfig } from './config/worker-config.ts';
+import type { EngineListener } from './listener/engine-listener.ts';
+import { totalOf } from './metrics/counts.ts';
+import { describeDegraded } from './metrics/degraded.ts';
+import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
+import type { Relay } from './relay.ts';
+import type { RankCounters, RankState, RankStatus } from './status/status-source.ts';
+
+export function rankStatus(
+  relay: Relay,
+  listener: EngineListener,
+  config: WorkerConfig,
+): RankStatus {
+  const { metrics } = relay;
+  const latency = metrics.relayLatencySeconds;
+  const lastSequence = listener.lastSequence?.toString() ?? null;
+  return {
+    dp_rank: relay.dpRank,
+    worker_id: config.workerId.toString(),
+    publisher_id: relay.publisherId.toString(),
+    state: rankState(relay, listener),
+    degraded: relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
+    engine: {
+      endpoint: listener.endpoint,
+      connected: listener.isConnected,
+      last_seq: lastSequence,
+      emitted_seq: lastSequence,
+      last_batch_age_ms: ageMs(listener.lastMessageAtMs),
+      replay: 'none',
+    },
+    counters: counters(relay),
+    filtered_by_reason: filteredByReason(relay),
+    latency_ms: { p50: inMs(latency.quantile(0.5)), p99: inMs(latency.quantile(0.99)) },
+    queues: { outbox: relay.plane.outboxMessages },
+    blocks: { ...metrics.liveBlocks },
+    last_event_id: relay.lastEventId?.toString() ?? null,
+    block_size: { configured: config.blockSize, seen: [...metrics.blockSizesSeen] },
+  };
+}
+
+function rankState({ metrics, hasOnlyFilteredEvents }: Relay, listener: EngineListener): RankState {
+  if (!listener.isConnected) return 'connecting';
+  if (metrics.engineBatches === 0) return 'idle';
+  return hasOnlyFilteredEvents ? 'filtered_only' : 'flowing';
+}
+
+function counters({ metrics }: Relay): RankCounters {
+  return {
+    received: totalOf(metrics.received),
+    accepted: totalOf(metrics.accepted),
+    filtered: EVENT_TYPES.reduce((sum, type) => sum + totalOf(metrics.filtered[type]), 0),
+    coalesced: metrics.coalescedEvents,
+    published_events: totalOf(metrics.publishedEvents),
+    published_blocks: totalOf(metrics.publishedBlocks),
+    suppressed_removes: metrics.suppressedRemoves,
+    lost_batches: metrics.lostBatches,
+    malformed: totalOf(metrics.malformed),
+  };
+}
+
+function filteredByReason({ metrics }: Relay): Partial<Record<FilterReason, number>> {
+  const counts: Partial<Record<FilterReason, number>> = {};
+  for (const reason of FILTER_REASONS) {
+    const count = EVENT_TYPES.reduce((sum, type) => sum + metrics.filtered[type][reason], 0);
+    if (count > 0) counts[reason] = count;
+  }
+  return counts;
+}
+
+function ageMs(arrivedAtMs: number | null): number | null {
+  return arrivedAtMs === null ? null : Math.round(performance.now() - arrivedAtMs);
+}
+
+function inMs(seconds: number | null): number | null {
+  return seconds === null ? null : seconds * 1000;
+}

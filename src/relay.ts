@@ -1,0 +1,189 @@
+/**
+ * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
+ *
+ * Owns     a publisher id (random, new at every start), publish ids from 1, the live set.
+ * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
+ */
+import { Subject } from 'rxjs';
+import type { WorkerConfig } from './config/worker-config.ts';
+import { LiveSet } from './indexer/live-set.ts';
+import type { Warner } from './log.ts';
+import { totalOf } from './metrics/counts.ts';
+import type { DegradedCode } from './metrics/degraded.ts';
+import { RelayMetrics } from './metrics/relay-metrics.ts';
+import { pipeline } from './pipeline.ts';
+import { EnvelopeEncoder } from './protocol/envelope.ts';
+import type { NativeBatch } from './protocol/native-batch.ts';
+import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
+import { NonePlane } from './sinks/none.ts';
+import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import { ZmqPlane } from './sinks/zmq.ts';
+
+/** How long sent messages may stay in a closing ZMQ socket. */
+const ZMQ_LINGER_MS = 500;
+
+export interface RelayDeps {
+  readonly config: WorkerConfig;
+  readonly dpRank: number;
+  /** 1 … 2^53 − 1. */
+  readonly publisherId: number;
+  readonly warner: Pick<Warner, 'warn'>;
+  readonly onPlaneChange: (isConnected: boolean) => void;
+}
+
+export class Relay {
+  readonly dpRank: number;
+  readonly publisherId: number;
+  readonly metrics: RelayMetrics = new RelayMetrics();
+  readonly liveSet: LiveSet | null;
+  readonly plane: Plane;
+  /** True once the plane has been connected. */
+  planeWasConnected = false;
+  readonly #config: WorkerConfig;
+  readonly #warner: Pick<Warner, 'warn'>;
+  readonly #onPlaneChange: (isConnected: boolean) => void;
+  readonly #native$ = new Subject<NativeBatch>();
+  readonly #ended: Promise<void>;
+
+  constructor({ config, dpRank, publisherId, warner, onPlaneChange }: RelayDeps) {
+    this.dpRank = dpRank;
+    this.publisherId = publisherId;
+    this.#config = config;
+    this.#warner = warner;
+    this.#onPlaneChange = onPlaneChange;
+    this.liveSet = config.indexer ? new LiveSet(this.metrics) : null;
+    this.plane = this.#createPlane();
+    this.#ended = this.#runPipeline();
+  }
+
+  async start(): Promise<void> {
+    await this.plane.start();
+    if (this.plane.isConnected) this.planeWasConnected = true;
+  }
+
+  push(batch: NativeBatch): void {
+    this.#native$.next(batch);
+  }
+
+  /** Flushes what is pending, then drains the plane for at most `drainMs`. */
+  async stop(drainMs: number): Promise<void> {
+    this.#native$.complete();
+    await this.#ended;
+    await this.plane.stop(drainMs);
+    this.liveSet?.free();
+  }
+
+  /** Id of the event published last; null before the first. */
+  get lastEventId(): number | null {
+    const published = totalOf(this.metrics.publishedEvents);
+    return published === 0 ? null : published;
+  }
+
+  degraded(isEngineConnected: boolean): DegradedCode[] {
+    const { metrics, plane } = this;
+    const codes: DegradedCode[] = [];
+    if (!isEngineConnected) codes.push('engine_disconnected');
+    if (metrics.lostBatches > metrics.lostBatchesAtClear) codes.push('engine_gap');
+    if (totalOf(metrics.malformed) > metrics.malformedAtClear) codes.push('event_dropped');
+    if (this.#hasOnlyForeignBlockSizes()) codes.push('block_size_mismatch');
+    if (this.hasOnlyFilteredEvents) codes.push('filtered_only');
+    if (!plane.isConnected) codes.push('plane_disconnected');
+    if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
+      codes.push('outbox_dropping');
+    if (metrics.untrackedBlocks > 0) codes.push('tracking_full');
+    return codes;
+  }
+
+  get hasOnlyFilteredEvents(): boolean {
+    return totalOf(this.metrics.received) > 0 && totalOf(this.metrics.accepted) === 0;
+  }
+
+  #hasOnlyForeignBlockSizes(): boolean {
+    const seen = this.metrics.blockSizesSeen;
+    return seen.length > 0 && !seen.includes(this.#config.blockSize);
+  }
+
+  #runPipeline(): Promise<void> {
+    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, workerId } = this.#config;
+    const { blockSize, imageTokenId, videoTokenId } = this.#config;
+    const run$ = pipeline(this.#native$, {
+      config: {
+        workerId,
+        blockSize,
+        imageTokenId,
+        videoTokenId,
+        batchingTimeoutMs,
+        maxBatchBlocks,
+        maxTrackedBlocks,
+        envelopes: new EnvelopeEncoder(this.publisherId),
+        onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
+        onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
+      },
+      liveSet: this.liveSet,
+      sink: this.plane,
+      metrics: this.metrics,
+    });
+    return new Promise((resolve) => {
+      // No error handler: an error here is a defect and has to end the process.
+      run$.subscribe({ complete: resolve });
+    });
+  }
+
+  #createPlane(): Plane {
+    const { metrics, publisherId } = this;
+    const config = this.#config;
+    const onEvent = (event: PlaneEvent): void => this.#takePlaneEvent(event);
+    const { outboxBytes } = config;
+    if (config.eventPlane === 'none') return new NonePlane();
+    if (config.eventPlane === 'zmq') {
+      const endpoint = config.planeEndpoint;
+      const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
+      return new ZmqPlane({ endpoint, publisherId, outboxBytes, lingerMs, onEvent }, metrics);
+    }
+    return new NatsPlane(
+      {
+        subject: kvEventsSubject(config.namespace, config.component, config.endpoint),
+        servers: config.natsServer,
+        username: config.natsAuthUsername,
+        password: config.natsAuthPassword,
+        token: config.natsAuthToken,
+        nkey: config.natsAuthNkey,
+        credentialsFile: config.natsAuthCredentialsFile,
+        caCertPath: config.natsTlsCaCertPath,
+        clientCertPath: config.natsTlsClientCertPath,
+        clientKeyPath: config.natsTlsClientKeyPath,
+        outboxBytes,
+        onEvent,
+      },
+      metrics,
+    );
+  }
+
+  #takePlaneEvent(event: PlaneEvent): void {
+    const { dpRank } = this;
+    if (event.kind === 'connected') this.planeWasConnected = true;
+    if (event.kind === 'connected' || event.kind === 'disconnected') {
+      this.#onPlaneChange(event.kind === 'connected');
+    } else if (event.kind === 'dropped') {
+      const fields = { dpRank, reason: event.reason };
+      this.#warner.warn(`plane_${event.reason}`, fields, 'a message for the routers was dropped');
+    } else {
+      const reason = event.error instanceof Error ? event.error.message : String(event.error);
+      this.#warner.warn('plane_error', { dpRank, reason }, 'the event plane cannot be reached');
+    }
+  }
+
+  #warnUnusableStore(blockSize: number): void {
+    const fields = { dpRank: this.dpRank, blockSize, configured: this.#config.blockSize };
+    this.#warner.warn(
+      'empty_store_blocks',
+      fields,
+      'a store holds no block of the configured size',
+    );
+  }
+
+  #warnTooLarge(messageBytes: number, maxMessageBytes: number): void {
+    const fields = { dpRank: this.dpRank, messageBytes, maxMessageBytes };
+    this.#warner.warn('payload_too_large', fields, 'a message is larger than the plane accepts');
+  }
+}

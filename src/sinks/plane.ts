@@ -1,0 +1,26 @@
+/** Plane: an event plane with its connection, as the worker starts, shows and stops it. */
+import type { RouterEventSink } from './sink.ts';
+
+export interface Plane extends RouterEventSink {
+  readonly kind: 'zmq' | 'nats' | 'none';
+  readonly isConnected: boolean;
+  /** Where routers find it; null before the start and for `none`. */
+  readonly endpoint: string | null;
+  readonly outboxBytes: number;
+  readonly outboxMessages: number;
+  readonly disconnects: number;
+  readonly reconnects: number;
+  /** Resolves once the plane takes messages, be it into its outbox. Rejects on a wrong address. */
+  start(): Promise<void>;
+  /** Sends what it holds for at most `drainMs`, then closes. */
+  stop(drainMs: number): Promise<void>;
+}
+
+/** Called when a plane gains or loses its connection, or has to give messages up. */
+export type PlaneListener = (event: PlaneEvent) => void;
+
+export type PlaneEvent =
+  | { readonly kind: 'connected' }
+  | { readonly kind: 'disconnected' }
+  | { readonly kind: 'dropped'; readonly reason: 'outbox_full' | 'payload_too_large' | 'client' }
+  | { readonly kind: 'error'; readonly error: unknown };

@@ -1,0 +1,140 @@
+/**
+ * ZmqPlane: the brokerless event plane, one bound publisher socket.
+ *
+ * Frames   [0] topic `kv-events`   [1] publisher id, 8 bytes BE   [2] sequence, 8 bytes BE
+ *          [3] 0x01, envelope length as u32 BE, envelope
+ * Slow     a subscriber that has SEND_HWM messages unread loses further ones; others do not notice.
+ * Source   ai-dynamo/dynamo 1.6.1, direct mode of the ZMQ event plane.
+ */
+import { XPublisher } from 'zeromq';
+import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
+import { KvRelayError } from '../errors.ts';
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
+import { Outbox, type OutboxMessage } from './outbox.ts';
+import type { Plane, PlaneListener } from './plane.ts';
+
+const SEND_HWM = 100_000;
+const FRAME_VERSION = 1;
+
+/** The address of the ZMQ plane cannot be bound. */
+export class PlaneBindError extends KvRelayError {
+  readonly code = 'KVR_PLANE_BIND';
+
+  constructor(endpoint: string, cause: unknown) {
+    super(`Cannot bind the event plane to ${endpoint}`, {
+      cause,
+      remedy: 'Free the port, or give another with --plane-endpoint (port 0 takes a free one)',
+    });
+  }
+}
+
+export interface ZmqPlaneOptions {
+  readonly endpoint: string;
+  readonly publisherId: number;
+  readonly outboxBytes: number;
+  /** How long sent messages may linger in the socket after stop(). */
+  readonly lingerMs: number;
+  readonly onEvent: PlaneListener;
+}
+
+export class ZmqPlane implements Plane {
+  readonly kind = 'zmq';
+  readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
+  readonly #options: ZmqPlaneOptions;
+  readonly #metrics: RelayMetrics;
+  readonly #socket: XPublisher;
+  readonly #peers: PeerCount;
+  readonly #outbox: Outbox;
+  readonly #topic = Buffer.from(KV_EVENTS_TOPIC);
+  readonly #publisherId = Buffer.alloc(8);
+  #endpoint: string | null = null;
+  #sending: Promise<void> | null = null;
+  #subscriptions: MessageReader | null = null;
+
+  constructor(options: ZmqPlaneOptions, metrics: RelayMetrics) {
+    this.#options = options;
+    this.#metrics = metrics;
+    this.#outbox = new Outbox(options.outboxBytes);
+    this.#publisherId.writeBigUInt64BE(BigInt(options.publisherId));
+    this.#socket = new XPublisher({
+      ...socketOptions(options.endpoint, options.lingerMs),
+      sendHighWaterMark: SEND_HWM,
+    });
+    this.#peers = new PeerCount(this.#socket, () => undefined);
+  }
+
+  /** A bound socket needs nobody to be ready. */
+  get isConnected(): boolean {
+    return this.#endpoint !== null;
+  }
+
+  get endpoint(): string | null {
+    return this.#endpoint;
+  }
+
+  get outboxBytes(): number {
+    return this.#outbox.bytes;
+  }
+
+  get outboxMessages(): number {
+    return this.#outbox.length;
+  }
+
+  get disconnects(): number {
+    return this.#peers.disconnects;
+  }
+
+  get reconnects(): number {
+    return Math.max(0, this.#peers.connects - 1);
+  }
+
+  async start(): Promise<void> {
+    const { endpoint, onEvent } = this.#options;
+    try {
+      await this.#socket.bind(endpoint);
+    } catch (cause) {
+      throw new PlaneBindError(endpoint, cause);
+    }
+    this.#endpoint = this.#socket.lastEndpoint ?? endpoint;
+    // Subscriptions have to be read, or they pile up in the socket.
+    this.#subscriptions = new MessageReader(this.#socket, () => undefined);
+    onEvent({ kind: 'connected' });
+  }
+
+  publish(message: PlaneMessage): void {
+    const dropped = this.#outbox.push(message);
+    this.#metrics.publishFailures.outbox_full += dropped;
+    this.#sending ??= this.#sendAll();
+  }
+
+  async stop(): Promise<void> {
+    await this.#sending;
+    this.#endpoint = null;
+    if (this.#subscriptions === null) this.#socket.close();
+    else await this.#subscriptions.finish(0);
+  }
+
+  /** The one writer of the socket: a second send at the same time would be refused. */
+  async #sendAll(): Promise<void> {
+    for (let message = this.#outbox.shift(); message; message = this.#outbox.shift()) {
+      try {
+        await this.#socket.send(this.#frames(message));
+      } catch (error) {
+        this.#metrics.publishFailures.client++;
+        this.#options.onEvent({ kind: 'error', error });
+      }
+    }
+    this.#sending = null;
+  }
+
+  #frames({ sequence, envelope }: OutboxMessage): Buffer[] {
+    const number = Buffer.allocUnsafe(8);
+    number.writeBigUInt64BE(BigInt(sequence));
+    const frame = Buffer.allocUnsafe(5 + envelope.length);
+    frame.writeUInt8(FRAME_VERSION, 0);
+    frame.writeUInt32BE(envelope.length, 1);
+    envelope.copy(frame, 5);
+    return [this.#topic, this.#publisherId, number, frame];
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * StatusServer: status page, metrics, health and API over HTTP, read-only.
+ *
+ * Bounds   header bytes, time to send a request, connections, streams: a client can hold the relay
+ *          up in none of them.
+ * Stop     streams and idle connections close at once, an answer under way gets a short grace.
+ * Throws   HttpListenError from `start`; a route that fails is a 500 and a warning.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { errorCode, errorLine, KvRelayError } from '../errors.ts';
+import type { Warner } from '../log.ts';
+import { EventStream } from './event-stream.ts';
+import { allowedHosts, bracketed, isAllowedHost, unbracketed } from './host-check.ts';
+import { jsonText, sendError, setSecurityHeaders } from './responses.ts';
+import { type Exposition, ROUTES, type Route, type RouteContext } from './routes.ts';
+import type { StatusSource } from './status-source.ts';
+
+export interface StatusServerLimits {
+  readonly maxConnections: number;
+  readonly maxStreamClients: number;
+  readonly maxHeaderBytes: number;
+  /** For the headers and for the whole request. */
+  readonly requestTimeoutMs: number;
+  readonly keepAliveMs: number;
+  readonly streamIntervalMs: number;
+  /** For answers under way when the server stops. */
+  readonly stopGraceMs: number;
+}
+
+const DEFAULT_LIMITS: StatusServerLimits = {
+  maxConnections: 128,
+  maxStreamClients: 16,
+  maxHeaderBytes: 8192,
+  requestTimeoutMs: 10_000,
+  keepAliveMs: 5000,
+  streamIntervalMs: 1000,
+  stopGraceMs: 250,
+};
+
+export interface StatusServerOptions {
+  /** A name or an address; IPv6 with or without brackets. */
+  readonly host: string;
+  /** 0 = a free one. */
+  readonly port: number;
+  readonly status: StatusSource;
+  readonly metrics: Exposition;
+  readonly warner: Pick<Warner, 'warn'>;
+  readonly limits?: Partial<StatusServerLimits>;
+}
+
+export class StatusServer {
+  readonly #host: string;
+  readonly #port: number;
+  readonly #limits: StatusServerLimits;
+  readonly #warner: Pick<Warner, 'warn'>;
+  readonly #context: RouteContext;
+  readonly #server: Server;
+  /** Null where any `Host` may be named. */
+  #allowedHosts: ReadonlySet<string> | null = null;
+  refusedConnections = 0;
+
+  constructor(options: StatusServerOptions) {
+    const { host, port, status, metrics, warner } = options;
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#host = unbracketed(host);
+    this.#port = port;
+    this.#limits = limits;
+    this.#warner = warner;
+    const stream = new EventStream({
+      maxClients: limits.maxStreamClients,
+      intervalMs: limits.streamIntervalMs,
+      nextText: () => jsonText(status.status()),
+      onError: (error) => this.#warnFailure('/api/stream', error),
+    });
+    this.#context = { status, metrics, stream };
+    this.#server = createServer(
+      {
+        maxHeaderSize: limits.maxHeaderBytes,
+        headersTimeout: limits.requestTimeoutMs,
+        requestTimeout: limits.requestTimeoutMs,
+        keepAliveTimeout: limits.keepAliveMs,
+        connectionsCheckingInterval: 1000,
+      },
+      (request, response) => void this.#answer(request, response),
+    );
+    this.#server.maxConnections = limits.maxConnections;
+    this.#server.on('drop', () => this.#onDrop());
+  }
+
+  /** The URL has the port that was bound. */
+  async start(): Promise<{ url: string }> {
+    this.#server.listen({ host: this.#host, port: this.#port });
+    try {
+      await once(this.#server, 'listening');
+    } catch (error) {
+      throw new HttpListenError(this.#host, this.#port, error);
+    }
+    this.#server.on('error', (error) => this.#warnFailure('accept', error));
+    const bound = this.#server.address();
+    if (bound === null || typeof bound === 'string') {
+      throw new HttpListenError(this.#host, this.#port, new Error('no TCP address was bound'));
+    }
+    this.#allowedHosts = allowedHosts(bound.address, this.#host);
+    return { url: `http://${bracketed(this.#host)}:${bound.port}` };
+  }
+
+  /** Also before `start`, and more than once. */
+  async stop(): Promise<void> {
+    this.#context.stream.close();
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeIdleConnections();
+    const grace = setTimeout(() => this.#server.closeAllConnections(), this.#limits.stopGraceMs);
+    await closed;
+    clearTimeout(grace);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    setSecurityHeaders(response);
+    // Kept apart from URL parsing, which throws on targets such as `//`.
+    const [path = '', search = ''] = (request.url ?? '').split('?', 2);
+    const route = this.#routeFor(path, request, response);
+    if (route === null) return;
+    const isHead = request.method === 'HEAD';
+    try {
+      await route(this.#context, { query: new URLSearchParams(search), isHead }, response);
+    } catch (error) {
+      this.#warnFailure(path, error);
+      if (response.headersSent) response.destroy();
+      else sendError(response, 500, 'internal_error', 'The relay could not answer; see its log');
+    }
+  }
+
+  /** Null where the request has been refused. */
+  #routeFor(path: string, request: IncomingMessage, response: ServerResponse): Route | null {
+    // A refused request may have a body nobody will read.
+    const close = { Connection: 'close' };
+    if (this.#allowedHosts !== null && !isAllowedHost(request.headers.host, this.#allowedHosts)) {
+      const message = 'This relay serves its own host only; bind another address with --http';
+      sendError(response, 403, 'host_not_allowed', message, close);
+      return null;
+    }
+    const route = ROUTES.get(path);
+    if (route === undefined) {
+      const message = `No such path; there are ${[...ROUTES.keys()].join(', ')}`;
+      sendError(response, 404, 'not_found', message, close);
+      return null;
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      const message = 'This path answers GET and HEAD only';
+      sendError(response, 405, 'method_not_allowed', message, { ...close, Allow: 'GET, HEAD' });
+      return null;
+    }
+    return route;
+  }
+
+  #onDrop(): void {
+    this.refusedConnections++;
+    const { maxConnections } = this.#limits;
+    this.#warner.warn('http_connections', { maxConnections }, 'HTTP connection refused: too many');
+  }
+
+  #warnFailure(path: string, error: unknown): void {
+    this.#warner.warn('http_failure', { path, error: errorLine(error) }, 'HTTP answer failed');
+  }
+}
+
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is in use',
+  EADDRNOTAVAIL: 'this host has no such address',
+  EACCES: 'permission is missing for this port',
+  ENOTFOUND: 'the host name is not known',
+};
+
+/** The address of `--http` cannot be bound. */
+export class HttpListenError extends KvRelayError {
+  readonly code = 'KVR_HTTP_LISTEN';
+
+  constructor(host: string, port: number, cause: unknown) {
+    const reason = LISTEN_REASONS[errorCode(cause)] ?? String(cause);
+    super(`Cannot serve HTTP on ${bracketed(host)}:${port}: ${reason}`, {
+      remedy: 'Give another address with --http HOST:PORT (port 0 = a free one), or --http off',
+      cause,
+    });
+  }
+}

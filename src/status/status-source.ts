@@ -1,0 +1,101 @@
+/**
+ * StatusSource: what the worker shows of itself over HTTP. The types are the JSON of `/api/status`,
+ * snake case included: this is the codec of that interface.
+ *
+ * Numbers  u64 (ids, engine seqs) are decimal strings, exact; null where there is none yet.
+ * Size     bounded by the number of ranks and settings, never by blocks; no token ids anywhere.
+ * Change   keys may be added, never renamed.
+ */
+import type { DegradedNotice } from '../metrics/degraded.ts';
+import type { FilterReason } from '../metrics/relay-metrics.ts';
+import type { StorageTier } from '../protocol/storage-tier.ts';
+
+export interface StatusSource {
+  /** Built anew at each call; at most once a second for all stream clients together. */
+  status(): StatusSnapshot;
+  /** False only while the event loop or a stage is stuck. */
+  live(): boolean;
+  ready(): Readiness;
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** What the start or the shutdown still waits for, as short sentences. */
+  readonly waitingFor: readonly string[];
+}
+
+export type WorkerState = 'starting' | 'ready' | 'degraded' | 'stopping';
+export type RankState = 'connecting' | 'idle' | 'filtered_only' | 'flowing';
+export type ReplayState = 'none' | 'idle' | 'running';
+
+/** As configured; secrets are masked before they get here. */
+export type SettingValue = string | number | boolean | null | readonly string[];
+
+export interface StatusSnapshot {
+  readonly version: string;
+  /** ISO 8601 with milliseconds, UTC. */
+  readonly started_at: string;
+  readonly uptime_s: number;
+  readonly compat: 'strict' | 'safe';
+  readonly state: WorkerState;
+  readonly settings: Readonly<Record<string, SettingValue>>;
+  readonly plane: PlaneStatus;
+  readonly ranks: readonly RankStatus[];
+  readonly sources: readonly SourceStatus[];
+}
+
+export interface PlaneStatus {
+  readonly kind: 'zmq' | 'nats' | 'none';
+  readonly connected: boolean;
+  readonly endpoint: string | null;
+  readonly outbox_bytes: number;
+  readonly outbox_messages: number;
+}
+
+export interface RankStatus {
+  readonly dp_rank: number;
+  /** Null until discovery has found it. */
+  readonly worker_id: string | null;
+  readonly publisher_id: string;
+  readonly state: RankState;
+  readonly degraded: readonly DegradedNotice[];
+  readonly engine: EngineStatus;
+  readonly counters: RankCounters;
+  readonly filtered_by_reason: Readonly<Partial<Record<FilterReason, number>>>;
+  /** Upper bounds of the buckets that hold the quantiles. */
+  readonly latency_ms: { readonly p50: number | null; readonly p99: number | null };
+  /** Entries waiting, by stage. */
+  readonly queues: Readonly<Record<string, number>>;
+  readonly blocks: Readonly<Record<StorageTier, number>>;
+  readonly last_event_id: string | null;
+  readonly block_size: { readonly configured: number | null; readonly seen: readonly number[] };
+}
+
+export interface EngineStatus {
+  readonly endpoint: string;
+  readonly connected: boolean;
+  readonly last_seq: string | null;
+  readonly emitted_seq: string | null;
+  readonly last_batch_age_ms: number | null;
+  readonly replay: ReplayState;
+}
+
+/** Since the start. Batches and messages for the last two, events and blocks for the others. */
+export interface RankCounters {
+  readonly received: number;
+  readonly accepted: number;
+  readonly filtered: number;
+  readonly coalesced: number;
+  readonly published_events: number;
+  readonly published_blocks: number;
+  readonly suppressed_removes: number;
+  readonly lost_batches: number;
+  readonly malformed: number;
+}
+
+/** One store source beside the engine. */
+export interface SourceStatus {
+  readonly source: string;
+  readonly endpoint: string;
+  readonly connected: boolean;
+}

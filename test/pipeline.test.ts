@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import { unpack } from 'msgpackr';
+import { describe, expect, test } from 'vitest';
+import { STORAGE_TIERS } from '../src/protocol/storage-tier.ts';
+import { framesOf, InProcessRelay } from './support/in-process-relay.ts';
+import {
+  asCaptured,
+  CAPTURED_MAX_PAYLOAD_BYTES,
+  comparable,
+  dynamoMetricsOf,
+  pipelineConfigOf,
+  readScenarios,
+  SCENARIO_FILES,
+  type Scenario,
+} from './support/scenarios.ts';
+import { readTrace, traceRecords } from './support/traces.ts';
+
+function play(scenario: Scenario): InProcessRelay {
+  const relay = new InProcessRelay(pipelineConfigOf(scenario.settings), CAPTURED_MAX_PAYLOAD_BYTES);
+  for (const step of scenario.input) {
+    relay.advance(step.delay_ms);
+    if (step.frames !== undefined) relay.push(framesOf(step.frames));
+    if (step.shutdown === true) relay.stop();
+  }
+  // The captures end when the publisher has been quiet for longer than any timeout.
+  relay.advance(20_000);
+  return relay;
+}
+
+describe.each(SCENARIO_FILES)('the pipeline publishes what the real publisher does: %s', (file) => {
+  test.each(readScenarios(file))('$name', (scenario) => {
+    const relay = play(scenario);
+    expect(asCaptured(relay.published, scenario.output)).toEqual(comparable(scenario.output));
+    expect(dynamoMetricsOf(relay.metrics)).toEqual(scenario.metrics);
+  });
+});
+
+test.each(['trace-16', 'trace-512'])('%s: a long stream, byte for byte', (name) => {
+  const trace = readTrace(name);
+  const bytes = gunzipSync(trace.bytes);
+  expect(createHash('sha256').update(bytes).digest('hex')).toBe(trace.sha256);
+  const relay = new InProcessRelay(pipelineConfigOf(trace.settings), CAPTURED_MAX_PAYLOAD_BYTES);
+  for (const frames of traceRecords(bytes)) relay.push(frames);
+  relay.stop();
+
+  const { published, liveSet } = relay;
+  const payloads = createHash('sha256');
+  for (const { payload } of published) {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(payload.length);
+    payloads.update(length).update(payload);
+  }
+  const lastPayload = unpack(published.at(-1)?.payload ?? Buffer.of(0x90)) as {
+    event: { event_id: number };
+  }[];
+  expect(published).toHaveLength(trace.expected.messages);
+  expect(String(lastPayload.at(-1)?.event.event_id)).toBe(trace.expected.last_event_id);
+  expect(payloads.digest('hex')).toBe(trace.expected.payloads_sha256);
+  expect(dynamoMetricsOf(relay.metrics)).toEqual(trace.metrics);
+
+  const live = liveSet.dpRanks.flatMap((dpRank) =>
+    STORAGE_TIERS.map((tier) => {
+      const hashes = liveSet.blockHashes(dpRank, tier).sort((a, b) => (a < b ? -1 : 1));
+      const digest = createHash('sha256').update(hashes.map((hash) => `${hash}\n`).join(''));
+      return {
+        dp_rank: dpRank,
+        storage_tier: tier,
+        count: hashes.length,
+        sha256: digest.digest('hex'),
+      };
+    }).filter(({ count }) => count > 0),
+  );
+  expect(live).toEqual(trace.expected.live);
+});

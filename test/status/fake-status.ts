@@ -1,0 +1,88 @@
+import { describeDegraded } from '../../src/metrics/degraded.ts';
+import type {
+  RankStatus,
+  Readiness,
+  StatusSnapshot,
+  StatusSource,
+} from '../../src/status/status-source.ts';
+
+export function rankStatus(dpRank: number, overrides: Partial<RankStatus> = {}): RankStatus {
+  return {
+    dp_rank: dpRank,
+    worker_id: '18446744073709551615',
+    publisher_id: '9007199254740991',
+    state: 'flowing',
+    degraded: [],
+    engine: {
+      endpoint: `tcp://127.0.0.1:${5557 + dpRank}`,
+      connected: true,
+      last_seq: '18446744073709551614',
+      emitted_seq: '18446744073709551614',
+      last_batch_age_ms: 42,
+      replay: 'idle',
+    },
+    counters: {
+      received: 1000,
+      accepted: 900,
+      filtered: 100,
+      coalesced: 300,
+      published_events: 550,
+      published_blocks: 4400,
+      suppressed_removes: 50,
+      lost_batches: 0,
+      malformed: 0,
+    },
+    filtered_by_reason: { non_main_attention_group: 90, unknown_medium: 10 },
+    latency_ms: { p50: 0.1, p99: 2.5 },
+    queues: { batching: 0, outbox: 0 },
+    blocks: { device: 120_000, host_pinned: 4000, disk: 0, external: 0 },
+    last_event_id: '550',
+    block_size: { configured: 16, seen: [16] },
+    ...overrides,
+  };
+}
+
+export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapshot {
+  return {
+    version: '0.1.0',
+    started_at: '2025-01-02T03:04:05.678Z',
+    uptime_s: 12.5,
+    compat: 'safe',
+    state: 'ready',
+    settings: { engine: 'vllm', engineTopic: '', natsPassword: '***', replayEndpoint: null },
+    plane: {
+      kind: 'zmq',
+      connected: true,
+      endpoint: 'tcp://127.0.0.1:5570',
+      outbox_bytes: 0,
+      outbox_messages: 0,
+    },
+    ranks: [rankStatus(0)],
+    sources: [],
+    ...overrides,
+  };
+}
+
+/** What it answers is set by assignment, between requests. */
+export class FakeStatus implements StatusSource {
+  snapshot: StatusSnapshot = snapshot();
+  isLive = true;
+  readiness: Readiness = { ready: true, waitingFor: [] };
+
+  status(): StatusSnapshot {
+    return this.snapshot;
+  }
+
+  live(): boolean {
+    return this.isLive;
+  }
+
+  ready(): Readiness {
+    return this.readiness;
+  }
+
+  degrade(): void {
+    const degraded = [describeDegraded('engine_gap')];
+    this.snapshot = snapshot({ state: 'degraded', ranks: [rankStatus(3, { degraded })] });
+  }
+}

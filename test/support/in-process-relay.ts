@@ -1,0 +1,64 @@
+/** A relay without sockets: frames in, plane messages out, on a clock that the test turns. */
+import { Subject, VirtualTimeScheduler } from 'rxjs';
+import { BatchReader } from '../../src/engines/batch-reader.ts';
+import { LiveSet } from '../../src/indexer/live-set.ts';
+import { arena } from '../../src/kernel/arena.ts';
+import { readFrames } from '../../src/listener/frames.ts';
+import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
+import { type PipelineConfig, pipeline } from '../../src/pipeline.ts';
+import type { NativeBatch } from '../../src/protocol/native-batch.ts';
+import { MemorySink } from '../../src/sinks/memory.ts';
+import { decodeEnvelope, type PublishedMessage } from './scenarios.ts';
+
+export class InProcessRelay {
+  readonly metrics: RelayMetrics = new RelayMetrics();
+  readonly liveSet: LiveSet = new LiveSet(this.metrics);
+  readonly #sink: MemorySink;
+  readonly #native$ = new Subject<NativeBatch>();
+  readonly #reader = new BatchReader();
+  readonly #scheduler = new VirtualTimeScheduler();
+
+  constructor(config: PipelineConfig, maxMessageBytes?: number) {
+    this.#sink = new MemorySink(maxMessageBytes);
+    this.#scheduler.maxFrames = 0;
+    pipeline(this.#native$, {
+      config,
+      liveSet: this.liveSet,
+      sink: this.#sink,
+      metrics: this.metrics,
+      clock: { scheduler: this.#scheduler, nowMs: () => this.#scheduler.now() },
+    }).subscribe();
+  }
+
+  /** Lets `ms` pass; deadlines on the way fire at their time. */
+  advance(ms: number): void {
+    this.#scheduler.maxFrames = this.#scheduler.frame + ms;
+    const end = this.#scheduler.schedule(() => undefined, ms);
+    this.#scheduler.flush();
+    end.unsubscribe();
+  }
+
+  push(frames: readonly Uint8Array[]): void {
+    const message = readFrames(frames);
+    if (typeof message === 'string') {
+      this.metrics.malformed[message]++;
+      return;
+    }
+    arena.reset();
+    const batch = this.#reader.read(message.payload, this.#scheduler.now());
+    if (typeof batch === 'string') this.metrics.malformed[batch]++;
+    else this.#native$.next(batch);
+  }
+
+  stop(): void {
+    this.#native$.complete();
+  }
+
+  get published(): PublishedMessage[] {
+    return this.#sink.messages.map((message) => decodeEnvelope(message.envelope));
+  }
+}
+
+export function framesOf(hex: readonly string[]): Buffer[] {
+  return hex.map((frame) => Buffer.from(frame, 'hex'));
+}
