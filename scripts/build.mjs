@@ -101,7 +101,7 @@ function filesBelow(folder) {
       const path = `${folder}/${entry.name}`;
       return entry.isDirectory() ? filesBelow(path) : [path];
     })
-    .sort();
+    .sort((a, b) => (a < b ? -1 : 1));
 }
 
 function hashOf(paths, compiler) {

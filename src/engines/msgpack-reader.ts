@@ -6,7 +6,7 @@
  * Source   the accept set of ai-dynamo/dynamo 1.6.1 (rmp-serde).
  */
 import { isUtf8 } from 'node:buffer';
-import { allocateBlock, views, wasm } from '../kernel/kernel.ts';
+import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import { BAD_FIELD, BAD_HASH, DAMAGED, type DecodeFault } from './decode-fault.ts';
@@ -24,15 +24,15 @@ export class MsgpackReader extends MsgpackCursor {
   /** Words of the integer that `readHash` read last. */
   low = 0;
   high = 0;
-  #input: { address: number; shift: number } = allocateBlock(MIN_INPUT_BYTES);
+  #input: KernelBlock = allocateBlock(MIN_INPUT_BYTES);
 
   /** Starts on a payload. Throws KernelMemoryError where it is larger than memory allows. */
   override open(payload: Uint8Array): void {
     super.open(payload);
-    const room = 2 ** this.#input.shift;
+    const room = this.#input.bytes;
     if (payload.length > room || room > KEPT_INPUT_BYTES) {
       const larger = allocateBlock(Math.max(payload.length, MIN_INPUT_BYTES));
-      wasm.release(this.#input.address, this.#input.shift);
+      releaseBlock(this.#input);
       this.#input = larger;
     }
     views.u8.set(payload, this.#input.address);

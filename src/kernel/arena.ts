@@ -4,15 +4,17 @@
  * Invariant  a list lives until the next `reset()`, which the worker calls before it reads the next
  *            message. A list knows its epoch, so one used too late is an error and never wrong bytes.
  */
-import { allocateBlock, wasm } from './kernel.ts';
+import { allocateBlock, type KernelBlock, releaseBlock } from './kernel.ts';
 
 const CHUNK_BYTES = 1 << 18;
 
 class Arena {
   /** Counts resets; part of every list made here. */
   epoch = 1;
-  #chunks: { address: number; shift: number }[] = [allocateBlock(CHUNK_BYTES)];
-  #next: number = this.#chunks[0]?.address ?? 0;
+  readonly #first: KernelBlock = allocateBlock(CHUNK_BYTES);
+  /** Taken for a batch that outgrows the first chunk, given back with it. */
+  readonly #more: KernelBlock[] = [];
+  #next: number = this.#first.address;
   #end: number = this.#next + CHUNK_BYTES;
 
   /** Address of `bytes` bytes, aligned to 8. Throws KernelMemoryError. */
@@ -27,20 +29,16 @@ class Arena {
   /** Ends the life of every list taken since the last reset. */
   reset(): void {
     this.epoch++;
-    while (this.#chunks.length > 1) {
-      const chunk = this.#chunks.pop() as { address: number; shift: number };
-      wasm.release(chunk.address, chunk.shift);
-    }
-    const first = this.#chunks[0] as { address: number; shift: number };
-    this.#next = first.address;
-    this.#end = first.address + 2 ** first.shift;
+    for (let chunk = this.#more.pop(); chunk; chunk = this.#more.pop()) releaseBlock(chunk);
+    this.#next = this.#first.address;
+    this.#end = this.#next + CHUNK_BYTES;
   }
 
   #takeFromNewChunk(bytes: number): number {
     const chunk = allocateBlock(Math.max(bytes + 8, CHUNK_BYTES));
-    this.#chunks.push(chunk);
+    this.#more.push(chunk);
     this.#next = chunk.address + Math.ceil(bytes / 8) * 8;
-    this.#end = chunk.address + 2 ** chunk.shift;
+    this.#end = chunk.address + chunk.bytes;
     return chunk.address;
   }
 }

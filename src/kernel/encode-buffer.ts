@@ -4,7 +4,7 @@
  * Owns     one block, grown by copying; its contents live until reset().
  * Text     is written byte by byte where it is ASCII, which names and ids are.
  */
-import { allocateBlock, views, wasm } from './kernel.ts';
+import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from './kernel.ts';
 import type { U64List } from './u64-list.ts';
 
 const FIRST_BYTES = 1 << 16;
@@ -16,7 +16,7 @@ const KEPT_BYTES = 1 << 22;
 const MAX_BLOCK_BYTES = 57;
 
 export class EncodeBuffer {
-  #block: { address: number; shift: number } = allocateBlock(FIRST_BYTES);
+  #block: KernelBlock = allocateBlock(FIRST_BYTES);
   #length = 0;
 
   /** Bytes written since reset(). */
@@ -26,8 +26,8 @@ export class EncodeBuffer {
 
   reset(): void {
     this.#length = 0;
-    if (2 ** this.#block.shift <= KEPT_BYTES) return;
-    wasm.release(this.#block.address, this.#block.shift);
+    if (this.#block.bytes <= KEPT_BYTES) return;
+    releaseBlock(this.#block);
     this.#block = allocateBlock(FIRST_BYTES);
   }
 
@@ -119,11 +119,11 @@ export class EncodeBuffer {
   /** Room for `bytes` more, and for the kernel's last write, which may reach a few bytes further. */
   #reserve(bytes: number): void {
     const needed = this.#length + bytes + 16;
-    if (needed <= 2 ** this.#block.shift) return;
+    if (needed <= this.#block.bytes) return;
     const larger = allocateBlock(needed);
     const from = this.#block.address;
     views.u8.copyWithin(larger.address, from, from + this.#length);
-    wasm.release(this.#block.address, this.#block.shift);
+    releaseBlock(this.#block);
     this.#block = larger;
   }
 }

@@ -78,13 +78,23 @@ class KernelViews {
 /** The memory as bytes and as words; read the field each time, a grown memory has new views. */
 export const views: KernelViews = new KernelViews();
 
-/** A block of at least `bytes`, aligned to 64. Throws KernelMemoryError. */
-export function allocateBlock(bytes: number): { address: number; shift: number } {
+/** A run of kernel memory, aligned to 64. */
+export interface KernelBlock {
+  readonly address: number;
+  readonly bytes: number;
+}
+
+/** A block of at least `bytes`. Throws KernelMemoryError. */
+export function allocateBlock(bytes: number): KernelBlock {
   const shift = wasm.blockShift(bytes);
   const address = shift > 31 ? 0 : wasm.allocate(shift) >>> 0;
   if (address === 0) throw new KernelMemoryError(`No room for ${bytes} bytes in kernel memory`);
   views.refresh();
-  return { address, shift };
+  return { address, bytes: 2 ** shift };
+}
+
+export function releaseBlock({ address, bytes }: KernelBlock): void {
+  wasm.release(address, wasm.blockShift(bytes));
 }
 
 /** One u64 for results that do not fit a return value. */

@@ -5,7 +5,7 @@
  * Bigints  appear only in `of`, `at` and `toBigInts`, for logs, JSON and tests.
  */
 import { arena } from './arena.ts';
-import { allocateBlock, views, wasm } from './kernel.ts';
+import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from './kernel.ts';
 
 /** Epoch of a list that a KeptBlock holds. */
 const KEPT = 0;
@@ -121,24 +121,20 @@ export class U64List {
 
 /** Memory for one list that has to outlive its native batch; holding another gives up the last. */
 export class KeptBlock {
-  #address = 0;
-  #shift = 0;
+  #block: KernelBlock | null = null;
 
   hold(list: U64List): void {
     if (list.isKept) return;
-    const bytes = Math.max(list.length * 8, 1024);
-    if (this.#address === 0 || 2 ** this.#shift < bytes) {
+    const bytes = list.length * 8;
+    if (this.#block === null || this.#block.bytes < bytes) {
       this.free();
-      const block = allocateBlock(bytes);
-      this.#address = block.address;
-      this.#shift = block.shift;
+      this.#block = allocateBlock(Math.max(bytes, 1024));
     }
-    list.moveTo(this.#address, 2 ** this.#shift / 8);
+    list.moveTo(this.#block.address, this.#block.bytes / 8);
   }
 
   free(): void {
-    if (this.#address !== 0) wasm.release(this.#address, this.#shift);
-    this.#address = 0;
-    this.#shift = 0;
+    if (this.#block !== null) releaseBlock(this.#block);
+    this.#block = null;
   }
 }

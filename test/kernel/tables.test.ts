@@ -1,0 +1,107 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { arena } from '../../src/kernel/arena.ts';
+import { NamespaceTable, RefcountTable, U64Set } from '../../src/kernel/tables.ts';
+import { U64List } from '../../src/kernel/u64-list.ts';
+import { fixedSeed } from '../support/properties.ts';
+
+/** Few different keys, so that they meet; some near each other, as small integers are. */
+const key = fc.oneof(
+  fc.bigInt(0n, 40n),
+  fc.constantFrom(2n ** 64n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 32n, 0xffff_ffffn),
+);
+const keys = fc.array(key, { maxLength: 30 });
+const step = fc.record({ store: fc.boolean(), keys });
+
+test('RefcountTable counts as a Map does, over any history', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const table = new RefcountTable();
+      const model = new Map<bigint, number>();
+      for (const { store, keys: hashes } of steps) {
+        arena.reset();
+        const list = U64List.of(...hashes);
+        if (store) {
+          expect(table.countStored(list, 1_000_000)).toBe(0);
+          for (const hash of hashes) model.set(hash, (model.get(hash) ?? 0) + 1);
+        } else {
+          const kept = hashes.filter((hash) => {
+            const count = model.get(hash) ?? 0;
+            if (count > 1) model.set(hash, count - 1);
+            else model.delete(hash);
+            return count <= 1;
+          });
+          table.releaseRemoved(list);
+          expect(list.toBigInts()).toEqual(kept);
+        }
+        expect(table.size).toBe(model.size);
+        expect(new Set(table.keys().toBigInts())).toEqual(new Set(model.keys()));
+      }
+      table.free();
+    }),
+    fixedSeed,
+  );
+});
+
+test('U64Set holds 200,000 keys, gives half of them up, and is empty after clear()', () => {
+  const set = new U64Set();
+  const random = (index: number): bigint => (BigInt(index) * 0x9e37_79b9_7f4a_7c15n) % 2n ** 64n;
+  for (let start = 0; start < 200_000; start += 1000) {
+    arena.reset();
+    set.addAll(U64List.of(...Array.from({ length: 1000 }, (_, i) => random(start + i))));
+  }
+  expect(set.size).toBe(200_000);
+  for (let start = 0; start < 200_000; start += 2000) {
+    arena.reset();
+    set.deleteAll(U64List.of(...Array.from({ length: 1000 }, (_, i) => random(start + i))));
+  }
+  expect(set.size).toBe(100_000);
+  const present = (index: number): boolean => {
+    const value = random(index);
+    return set.has(Number(value & 0xffff_ffffn), Number(value >> 32n));
+  };
+  expect([0, 999, 1000, 1999, 2000, 199_999].map(present)).toEqual([
+    false,
+    false,
+    true,
+    true,
+    false,
+    true,
+  ]);
+  set.clear();
+  expect(set.size).toBe(0);
+  expect(present(1000)).toBe(false);
+  set.free();
+});
+
+test('NamespaceTable: other namespaces and unsalted stores make ambiguous, removes forget the rest', () => {
+  const table = new NamespaceTable();
+  table.mark(U64List.of(1n, 2n, 3n), 7, 8);
+  expect(table.stateOf(1, 0)).toBe('namespaced');
+  expect([table.foundLow, table.foundHigh]).toEqual([7, 8]);
+  table.mark(U64List.of(2n), 9, 8);
+  table.markUnsalted(U64List.of(3n, 4n));
+  expect([1, 2, 3, 4].map((low) => table.stateOf(low, 0))).toEqual([
+    'namespaced',
+    'ambiguous',
+    'ambiguous',
+    'none',
+  ]);
+  table.forget(U64List.of(1n, 2n, 3n));
+  expect([1, 2, 3].map((low) => table.stateOf(low, 0))).toEqual(['none', 'ambiguous', 'ambiguous']);
+  table.free();
+});
+
+test('U64List.repeats() finds any repeated entry and the parent', () => {
+  fc.assert(
+    fc.property(keys, fc.option(key), (hashes, parent) => {
+      arena.reset();
+      const list = U64List.of(...hashes);
+      const all = parent === null ? hashes : [parent, ...hashes];
+      const low = Number((parent ?? 0n) & 0xffff_ffffn);
+      const high = Number((parent ?? 0n) >> 32n);
+      expect(list.repeats(parent !== null, low, high)).toBe(new Set(all).size < all.length);
+    }),
+    fixedSeed,
+  );
+});

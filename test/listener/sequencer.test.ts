@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { Sequencer } from '../../src/listener/sequencer.ts';
+
+function missing(...numbers: bigint[]): number[] {
+  const sequencer = new Sequencer();
+  return numbers.map((number) => sequencer.observe(number));
+}
+
+test('numbers without a hole miss nothing', () => {
+  expect(missing(0n, 1n, 2n)).toEqual([0, 0, 0]);
+});
+
+test('a jump misses what it leaves out, a first number what lies below it', () => {
+  expect(missing(3n, 4n, 9n)).toEqual([3, 0, 4]);
+});
+
+test('a number that is not above the last one starts a new count', () => {
+  expect(missing(0n, 5n, 0n, 1n, 1n, 3n)).toEqual([0, 4, 0, 0, 0, 1]);
+});
+
+test('the end marker of replays moves nothing', () => {
+  const sequencer = new Sequencer();
+  sequencer.observe(7n);
+  expect(sequencer.observe(2n ** 64n - 1n)).toBe(0);
+  expect(sequencer.highest).toBe(7n);
+});
