@@ -41,18 +41,21 @@ function createRelay() {
     batchingTimeoutMs: 0,
     maxBatchBlocks: 128,
     maxTrackedBlocks: 8_000_000,
+    compat: 'safe',
+    fullReports: false,
+    maxMessageBytes: 1 << 20,
     imageTokenId: null,
     videoTokenId: null,
     envelopes: new EnvelopeEncoder(1),
   };
-  const liveSet = new LiveSet(metrics);
+  const liveSet = new LiveSet(8_000_000, metrics);
   pipeline(native$, { config, liveSet, sink, metrics }).subscribe();
-  const reader = new BatchReader();
+  const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
   return {
     metrics,
     sink,
     push(frames) {
-      const message = readFrames(frames);
+      const message = readFrames(frames, 'safe');
       arena.reset();
       native$.next(reader.read(message.payload, performance.now()));
     },

@@ -5,26 +5,35 @@
  * Memory   a batch's lists live in the kernel until the caller reads the next message.
  * Stops    by completion: each stage flushes what it holds, and the last messages leave.
  */
-import type { Observable, SchedulerLike } from 'rxjs';
+import { identity, type Observable, type SchedulerLike } from 'rxjs';
 import { coalesce } from './batching/coalesce.ts';
 import { RefcountDedup } from './dedup/refcount-dedup.ts';
 import { index } from './indexer/index-events.ts';
 import type { LiveSet } from './indexer/live-set.ts';
 import type { RelayMetrics } from './metrics/relay-metrics.ts';
 import { detectGaps } from './processor/detect-gaps.ts';
-import { normalize } from './processor/normalize.ts';
+import { dropEmptyStores } from './processor/drop-empty-stores.ts';
+import { type LastCopyGone, normalize } from './processor/normalize.ts';
 import type { NormalizerOptions } from './processor/normalizer.ts';
 import { numberEvents } from './processor/number-events.ts';
+import { OversizeSplitter } from './processor/oversize-splitter.ts';
+import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { type PublishOptions, publish } from './sinks/publish.ts';
 import type { RouterEventSink } from './sinks/sink.ts';
 import { runStage } from './stage.ts';
 
-export interface PipelineConfig extends NormalizerOptions, PublishOptions {
+export interface PipelineConfig
+  extends NormalizerOptions,
+    Pick<PublishOptions, 'envelopes' | 'onTooLarge'> {
   readonly workerId: bigint;
   readonly batchingTimeoutMs: number;
   readonly maxBatchBlocks: number;
   readonly maxTrackedBlocks: number;
+  /** Root stores may be repeats of what is held; see RefcountDedup. */
+  readonly fullReports: boolean;
+  /** Most bytes of a message, in `safe`; the plane may allow fewer. */
+  readonly maxMessageBytes: number;
   readonly firstEventId?: number;
 }
 
@@ -39,14 +48,34 @@ export interface PipelineDeps {
 
 export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): Observable<void> {
   const { config, liveSet, sink, metrics, clock } = deps;
-  const { maxBatchBlocks, maxTrackedBlocks, batchingTimeoutMs: timeoutMs } = config;
+  const { compat, workerId, maxTrackedBlocks, maxBatchBlocks } = config;
+  const fullReports = config.fullReports && diverges(compat, 'full-reports');
+  const mustSplit = diverges(compat, 'split');
+  const maxMessageBytes = (): number => Math.min(config.maxMessageBytes, sink.maxMessageBytes);
+  // Counts tell the filter when an ambiguous block is gone: the one message that goes upstream.
+  const lastCopyGone: LastCopyGone = { notify: null };
+  const dedup = {
+    maxTrackedBlocks,
+    fullReports,
+    onLastCopyGone: (removed) => lastCopyGone.notify?.(removed),
+  } satisfies ConstructorParameters<typeof RefcountDedup>[0];
   return native$.pipe(
-    normalize(config, metrics),
+    normalize(config, metrics, lastCopyGone),
     detectGaps(metrics),
-    coalesce({ maxBatchBlocks, timeoutMs, ...clock }, metrics),
-    runStage(() => new RefcountDedup(maxTrackedBlocks, metrics)),
+    dropEmptyStores(compat),
+    coalesce(
+      { maxBatchBlocks, fullReports, timeoutMs: config.batchingTimeoutMs, ...clock },
+      metrics,
+    ),
+    runStage(() => new RefcountDedup(dedup, metrics)),
+    mustSplit ? runStage(() => new OversizeSplitter(workerId, maxMessageBytes)) : identity,
     numberEvents(config),
     index(liveSet),
-    publish(sink, metrics, config),
+    publish(sink, metrics, mustSplit ? { ...config, maxMessageBytes } : withoutByteLimit(config)),
   );
+}
+
+/** `strict` cuts by events and blocks alone: a message over the plane's limit is lost, ids and all. */
+function withoutByteLimit({ envelopes, onTooLarge }: PipelineConfig): PublishOptions {
+  return { envelopes, ...(onTooLarge !== undefined && { onTooLarge }) };
 }

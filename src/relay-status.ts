@@ -3,9 +3,11 @@ import type { WorkerConfig } from './config/worker-config.ts';
 import type { EngineListener } from './listener/engine-listener.ts';
 import { totalOf } from './metrics/counts.ts';
 import { describeDegraded } from './metrics/degraded.ts';
+import type { PlaneReading } from './metrics/metrics-source.ts';
 import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
 import type { Relay } from './relay.ts';
-import type { RankCounters, RankState, RankStatus } from './status/status-source.ts';
+import type { Plane } from './sinks/plane.ts';
+import type { PlaneStatus, RankCounters, RankState, RankStatus } from './status/status-source.ts';
 
 export function rankStatus(
   relay: Relay,
@@ -19,6 +21,7 @@ export function rankStatus(
     dp_rank: relay.dpRank,
     worker_id: config.workerId.toString(),
     publisher_id: relay.publisherId.toString(),
+    plane_endpoint: relay.plane.endpoint,
     state: rankState(relay, listener),
     degraded: relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
     engine: {
@@ -36,6 +39,30 @@ export function rankStatus(
     blocks: { ...metrics.liveBlocks },
     last_event_id: relay.lastEventId?.toString() ?? null,
     block_size: { configured: config.blockSize, seen: [...metrics.blockSizesSeen] },
+  };
+}
+
+/** All ranks' planes as one: they are of one kind, and connected where every one is. */
+export function planeStatus(relays: readonly Relay[]): PlaneStatus {
+  const { connected, outboxBytes, outboxMessages } = planeReading(relays);
+  return {
+    kind: relays[0]?.plane.kind ?? 'none',
+    connected,
+    endpoint: relays[0]?.plane.endpoint ?? null,
+    outbox_bytes: outboxBytes,
+    outbox_messages: outboxMessages,
+  };
+}
+
+export function planeReading(relays: readonly Relay[]): PlaneReading {
+  const sum = (read: (plane: Plane) => number): number =>
+    relays.reduce((total, { plane }) => total + read(plane), 0);
+  return {
+    connected: relays.every(({ plane }) => plane.isConnected),
+    outboxBytes: sum((plane) => plane.outboxBytes),
+    outboxMessages: sum((plane) => plane.outboxMessages),
+    disconnects: sum((plane) => plane.disconnects),
+    reconnects: sum((plane) => plane.reconnects),
   };
 }
 

@@ -5,6 +5,7 @@
  * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
  */
 import { Subject } from 'rxjs';
+import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
@@ -51,7 +52,7 @@ export class Relay {
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
-    this.liveSet = config.indexer ? new LiveSet(this.metrics) : null;
+    this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
     this.plane = this.#createPlane();
     this.#ended = this.#runPipeline();
   }
@@ -83,19 +84,28 @@ export class Relay {
     const { metrics, plane } = this;
     const codes: DegradedCode[] = [];
     if (!isEngineConnected) codes.push('engine_disconnected');
-    if (metrics.lostBatches > metrics.lostBatchesAtClear) codes.push('engine_gap');
-    if (totalOf(metrics.malformed) > metrics.malformedAtClear) codes.push('event_dropped');
+    if (metrics.engineGaps > metrics.engineGapsAtClear) codes.push('engine_gap');
+    if (this.#hasLostMessagesOrRemovals()) codes.push('event_dropped');
     if (this.#hasOnlyForeignBlockSizes()) codes.push('block_size_mismatch');
     if (this.hasOnlyFilteredEvents) codes.push('filtered_only');
     if (!plane.isConnected) codes.push('plane_disconnected');
     if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
       codes.push('outbox_dropping');
-    if (metrics.untrackedBlocks > 0) codes.push('tracking_full');
+    if (metrics.untrackedBlocks + metrics.unindexedBlocks > 0) codes.push('tracking_full');
+    if (metrics.isEngineUnsupported) codes.push('engine_unsupported');
     return codes;
   }
 
   get hasOnlyFilteredEvents(): boolean {
     return totalOf(this.metrics.received) > 0 && totalOf(this.metrics.accepted) === 0;
+  }
+
+  #hasLostMessagesOrRemovals(): boolean {
+    const { metrics } = this;
+    return (
+      metrics.unreadableMessages > metrics.unreadableMessagesAtClear ||
+      metrics.droppedRemovals > metrics.droppedRemovalsAtClear
+    );
   }
 
   #hasOnlyForeignBlockSizes(): boolean {
@@ -105,7 +115,8 @@ export class Relay {
 
   #runPipeline(): Promise<void> {
     const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, workerId } = this.#config;
-    const { blockSize, imageTokenId, videoTokenId } = this.#config;
+    const { blockSize, imageTokenId, videoTokenId, compat, maxMessageBytes } = this.#config;
+    const { engineFullReports } = this.#config;
     const run$ = pipeline(this.#native$, {
       config: {
         workerId,
@@ -115,8 +126,12 @@ export class Relay {
         batchingTimeoutMs,
         maxBatchBlocks,
         maxTrackedBlocks,
+        maxMessageBytes,
+        compat,
+        fullReports: engineFullReports,
         envelopes: new EnvelopeEncoder(this.publisherId),
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
+        onDroppedEvent: (reason) => this.#warnDroppedEvent(reason),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
       liveSet: this.liveSet,
@@ -136,7 +151,7 @@ export class Relay {
     const { outboxBytes } = config;
     if (config.eventPlane === 'none') return new NonePlane();
     if (config.eventPlane === 'zmq') {
-      const endpoint = config.planeEndpoint;
+      const endpoint = rankEndpoint(config.planeEndpoint, this.dpRank - config.dpRank);
       const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
       return new ZmqPlane({ endpoint, publisherId, outboxBytes, lingerMs, onEvent }, metrics);
     }
@@ -180,6 +195,11 @@ export class Relay {
       fields,
       'a store holds no block of the configured size',
     );
+  }
+
+  #warnDroppedEvent(reason: string): void {
+    const fields = { dpRank: this.dpRank, reason };
+    this.#warner.warn(`dropped_${reason}`, fields, 'an engine event was dropped');
   }
 
   #warnTooLarge(messageBytes: number, maxMessageBytes: number): void {

@@ -9,15 +9,12 @@ import { randomBytes } from 'node:crypto';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { maskedSettings } from './config/masked-settings.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
-import { BatchReader } from './engines/batch-reader.ts';
-import { arena } from './kernel/arena.ts';
-import { EngineListener, type ListenerEvent } from './listener/engine-listener.ts';
-import type { EngineMessage } from './listener/frames.ts';
+import { EngineSource } from './engine-source.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { createRegistry } from './metrics/registry.ts';
 import { Relay } from './relay.ts';
-import { rankStatus } from './relay-status.ts';
+import { planeReading, planeStatus, rankStatus } from './relay-status.ts';
 import { StatusServer } from './status/http-server.ts';
 import type {
   Readiness,
@@ -52,11 +49,10 @@ const LISTENER_STOP_SHARE = 0.25;
 
 class RelayWorker implements Worker {
   readonly #config: WorkerConfig;
-  readonly #logger: Logger;
   readonly #warner: Warner;
-  readonly #relay: Relay;
-  readonly #listener: EngineListener;
-  readonly #reader = new BatchReader();
+  /** One a rank, first rank first. */
+  readonly #relays: readonly Relay[];
+  readonly #sources: readonly EngineSource[];
   readonly #server: StatusServer | null;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
   readonly #startedAt = new Date();
@@ -68,28 +64,19 @@ class RelayWorker implements Worker {
 
   constructor(config: WorkerConfig, logger: Logger) {
     this.#config = config;
-    this.#logger = logger;
     this.#warner = createWarner(logger);
-    this.#relay = new Relay({
-      config,
-      dpRank: config.dpRank,
-      publisherId: randomPublisherId(),
-      warner: this.#warner,
-      onPlaneChange: (isConnected) =>
-        logger.info({ plane: config.eventPlane, isConnected }, 'event plane'),
+    const { dpRank, dpSize, eventPlane, engineSockets } = config;
+    this.#relays = Array.from({ length: dpSize }, (_, offset) => {
+      const rank = dpRank + offset;
+      const onPlaneChange = (isConnected: boolean): void =>
+        logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
+      const publisherId = randomPublisherId();
+      return new Relay({ config, dpRank: rank, publisherId, warner: this.#warner, onPlaneChange });
     });
-    this.#listener = new EngineListener(
-      {
-        endpoint: config.engineEndpoint,
-        bind: config.engineBind,
-        topic: config.engineTopic,
-        receiveHwm: config.engineReceiveHwm,
-        maxMessageBytes: config.engineMaxMessageBytes,
-        onEvent: (event) => this.#takeListenerEvent(event),
-      },
-      this.#relay.metrics,
+    const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
+    this.#sources = groups.map(
+      (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
-    this.#listener.messages$.subscribe((message) => this.#relayMessage(message));
     this.#server = this.#createServer();
   }
 
@@ -99,8 +86,8 @@ class RelayWorker implements Worker {
       this.#lastTickMs = performance.now();
     }, TICK_MS);
     if (this.#server !== null) this.httpUrl = (await this.#server.start()).url;
-    if (this.#stopping === null) await this.#relay.start();
-    if (this.#stopping === null) await this.#listener.start();
+    for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
+    for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
 
   stop(): Promise<void> {
@@ -116,35 +103,34 @@ class RelayWorker implements Worker {
     const waitingFor: string[] = [];
     if (this.#stopping !== null) waitingFor.push('the shutdown has begun');
     if (!this.#wasReady) {
-      if (!this.#listener.wasConnected) {
-        waitingFor.push(`the engine at ${this.#listener.endpoint}`);
+      for (const { listener } of this.#sources) {
+        if (!listener.wasConnected) waitingFor.push(`the engine at ${listener.endpoint}`);
       }
-      if (!this.#relay.planeWasConnected) waitingFor.push(`the ${this.#relay.plane.kind} plane`);
+      for (const { plane, planeWasConnected } of this.#relays) {
+        if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);
+      }
       this.#wasReady = waitingFor.length === 0;
     }
-    return { ready: waitingFor.length === 0, waitingFor };
+    return { ready: waitingFor.length === 0, waitingFor: [...new Set(waitingFor)] };
   }
 
   status(): StatusSnapshot {
-    const { plane } = this.#relay;
-    const rank = rankStatus(this.#relay, this.#listener, this.#config);
+    const ranks = this.#ranks((relay, { listener }) => rankStatus(relay, listener, this.#config));
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
       uptime_s: Math.round((Date.now() - this.#startedAt.getTime()) / 1000),
       compat: this.#config.compat,
-      state: this.#state(rank.degraded.length > 0),
+      state: this.#state(ranks.some(({ degraded }) => degraded.length > 0)),
       settings: maskedSettings(this.#config),
-      plane: {
-        kind: plane.kind,
-        connected: plane.isConnected,
-        endpoint: plane.endpoint,
-        outbox_bytes: plane.outboxBytes,
-        outbox_messages: plane.outboxMessages,
-      },
-      ranks: [rank],
+      plane: planeStatus(this.#relays),
+      ranks,
       sources: [],
     };
+  }
+
+  #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
+    return this.#sources.flatMap((source) => source.relays.map((relay) => toRow(relay, source)));
   }
 
   #createServer(): StatusServer | null {
@@ -164,21 +150,14 @@ class RelayWorker implements Worker {
     return {
       version: VERSION,
       labels: { namespace, component, workerIdHex: workerId.toString(16) },
-      relays: () => [
-        {
-          dpRank: this.#relay.dpRank,
-          metrics: this.#relay.metrics,
-          engineConnected: this.#listener.isConnected,
-          degraded: this.#relay.degraded(this.#listener.isConnected),
-        },
-      ],
-      plane: () => ({
-        connected: this.#relay.plane.isConnected,
-        outboxBytes: this.#relay.plane.outboxBytes,
-        outboxMessages: this.#relay.plane.outboxMessages,
-        disconnects: this.#relay.plane.disconnects,
-        reconnects: this.#relay.plane.reconnects,
-      }),
+      relays: () =>
+        this.#ranks((relay, { listener }) => ({
+          dpRank: relay.dpRank,
+          metrics: relay.metrics,
+          engineConnected: listener.isConnected,
+          degraded: relay.degraded(listener.isConnected),
+        })),
+      plane: () => planeReading(this.#relays),
       eventLoopLagSeconds: () => this.#takeLoopLagSeconds(),
     };
   }
@@ -190,37 +169,13 @@ class RelayWorker implements Worker {
     return lagNs / 1e9;
   }
 
-  #relayMessage({ payload }: EngineMessage): void {
-    const { metrics } = this.#relay;
-    arena.reset();
-    const batch = this.#reader.read(payload, this.#listener.lastMessageAtMs ?? performance.now());
-    if (typeof batch === 'string') {
-      metrics.malformed[batch]++;
-      const fields = { reason: batch, payloadBytes: payload.length };
-      this.#warner.warn(`malformed_${batch}`, fields, 'an engine message was dropped');
-      return;
-    }
-    this.#relay.push(batch);
-  }
-
-  #takeListenerEvent(event: ListenerEvent): void {
-    const { endpoint } = this.#listener;
-    if (event.kind === 'malformed') {
-      const cause = `malformed_${event.reason}`;
-      this.#warner.warn(cause, { endpoint }, 'an engine message was dropped');
-    } else if (event.kind === 'gap') {
-      const fields = { endpoint, missingBatches: event.missingBatches };
-      this.#warner.warn('engine_gap', fields, 'batches of the engine are missing');
-    } else {
-      this.#logger.info({ endpoint }, `engine ${event.kind}`);
-    }
-  }
-
   async #stop(): Promise<void> {
     const { shutdownTimeoutMs } = this.#config;
     const deadlineMs = performance.now() + shutdownTimeoutMs;
-    await this.#listener.stop(shutdownTimeoutMs * LISTENER_STOP_SHARE);
-    await this.#relay.stop(Math.max(0, deadlineMs - performance.now()));
+    const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
+    await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
+    const drainMs = Math.max(0, deadlineMs - performance.now());
+    await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
     await this.#server?.stop();
     clearInterval(this.#ticker);
     this.#loopDelay.disable();

@@ -15,10 +15,9 @@ import {
 } from 'rxjs';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlacementBatch } from '../protocol/placement-event.ts';
-import { Coalescer } from './coalescer.ts';
+import { Coalescer, type CoalescerOptions } from './coalescer.ts';
 
-export interface CoalesceOptions {
-  readonly maxBatchBlocks: number;
+export interface CoalesceOptions extends CoalescerOptions {
   readonly timeoutMs: number;
   /** Runs the deadline; its clock is not read, as the wall clock may be set back. */
   readonly scheduler?: SchedulerLike;
@@ -30,11 +29,11 @@ export function coalesce(
   options: CoalesceOptions,
   metrics: RelayMetrics,
 ): MonoTypeOperatorFunction<PlacementBatch> {
-  const { maxBatchBlocks, timeoutMs, scheduler = asyncScheduler } = options;
+  const { timeoutMs, scheduler = asyncScheduler } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
   return (source) =>
     new Observable((subscriber) => {
-      const coalescer = new Coalescer(maxBatchBlocks, metrics);
+      const coalescer = new Coalescer(options, metrics);
       let lastFlushMs = nowMs();
       let deadline: Subscription | undefined;
 

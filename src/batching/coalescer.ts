@@ -15,15 +15,22 @@ import type { MmInfo } from '../protocol/multimodal.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
 import type { Stage } from '../stage.ts';
 
+export interface CoalescerOptions {
+  /** Cap of a merged event, checked after each whole event. */
+  readonly maxBatchBlocks: number;
+  /** Root stores of 2 blocks or more may be reports of what is held, so nothing joins them. */
+  readonly fullReports?: boolean;
+}
+
 export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
-  readonly #maxBatchBlocks: number;
+  readonly #options: CoalescerOptions;
   readonly #metrics: RelayMetrics;
   #pending: PlacementEvent | null = null;
   readonly #keptBlockHashes = new KeptBlock();
   readonly #keptTokensHashes = new KeptBlock();
 
-  constructor(maxBatchBlocks: number, metrics: RelayMetrics) {
-    this.#maxBatchBlocks = maxBatchBlocks;
+  constructor(options: CoalescerOptions, metrics: RelayMetrics) {
+    this.#options = options;
     this.#metrics = metrics;
   }
 
@@ -33,15 +40,16 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
 
   /** Appends what `event` completes to `out`: 0, 1 or 2 events, oldest first. */
   push(event: PlacementEvent, out: PlacementEvent[]): void {
-    if (this.#pending !== null && isContinuation(this.#pending, event)) {
+    const { maxBatchBlocks } = this.#options;
+    if (this.#pending !== null && this.#continues(this.#pending, event)) {
       merge(this.#pending, event);
       this.#metrics.coalescedEvents++;
-      if (this.#pending.blockCount >= this.#maxBatchBlocks) this.flush(out);
+      if (this.#pending.blockCount >= maxBatchBlocks) this.flush(out);
       return;
     }
     this.flush(out);
     // A barrier or an already full event gains nothing by waiting.
-    if (event.type === 'cleared' || event.blockCount >= this.#maxBatchBlocks) out.push(event);
+    if (event.type === 'cleared' || event.blockCount >= maxBatchBlocks) out.push(event);
     else this.#pending = event;
   }
 
@@ -59,6 +67,15 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
     this.#keptBlockHashes.hold(this.#pending.blockHashes);
     if (this.#pending.tokensHashes !== null)
       this.#keptTokensHashes.hold(this.#pending.tokensHashes);
+  }
+
+  #continues(pending: PlacementEvent, next: PlacementEvent): boolean {
+    const mayBeReport =
+      this.#options.fullReports === true &&
+      pending.type === 'stored' &&
+      !pending.hasParent &&
+      pending.blockCount >= 2;
+    return !mayBeReport && isContinuation(pending, next);
   }
 
   free(): void {

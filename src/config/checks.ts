@@ -23,10 +23,14 @@ export function checkAddresses(
   if (dpRank + dpSize - 1 > U32_MAX) {
     throw refusal('dpRank', given, `gives rank ${dpRank + dpSize - 1}`, `ranks 0 to ${U32_MAX}`);
   }
-  checkPorts('engineEndpoint', values, given);
+  const isShared = values.engineSockets === 'shared';
+  checkPorts('engineEndpoint', { ...values, dpSize: isShared ? 1 : dpSize }, given);
   if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', values, given);
-  // After the ports: what no release will ever accept is said first.
-  if (dpSize > 1) throw refusal('dpSize', given, 'is not supported yet', '1');
+  // In strict a socket has one relay, under whose ids all its events go, as one Dynamo publisher has.
+  if (isShared && dpSize > 1 && values.compat === 'strict') {
+    const allowed = '--dp-size 1 with it, or --compat safe';
+    throw refusal('engineSockets', given, 'contradicts --compat strict and several ranks', allowed);
+  }
   return {
     engineEndpoint: engineBind
       ? engineEndpoint

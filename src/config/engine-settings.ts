@@ -6,14 +6,19 @@ import type { SettingRows } from './setting.ts';
 const ENGINES = ['vllm', 'sglang', 'trtllm'] as const;
 export type EngineName = (typeof ENGINES)[number];
 
+const ENGINE_SOCKETS = ['per-rank', 'shared'] as const;
+export type EngineSockets = (typeof ENGINE_SOCKETS)[number];
+
 export interface EngineSettings {
   readonly config: string | null;
   readonly engine: EngineName;
   readonly engineEndpoint: ZmqAddress;
   readonly engineBind: boolean;
+  readonly engineSockets: EngineSockets;
   readonly engineTopic: string;
   readonly engineReceiveHwm: number;
   readonly engineMaxMessageBytes: number;
+  readonly engineFullReports: boolean;
   readonly dpRank: number;
   readonly dpSize: number;
   readonly blockSize: number;
@@ -55,6 +60,14 @@ export const engineSettings: SettingRows<EngineSettings> = {
     help: 'Bind the engine endpoint instead of connecting to it',
     remedy: 'Turn it on only where the engine connects to this relay',
   },
+  engineSockets: {
+    flag: '--engine-sockets',
+    environment: 'KVRELAY_ENGINE_SOCKETS',
+    kind: choice(...ENGINE_SOCKETS),
+    fallback: 'per-rank',
+    help: 'One engine socket a rank, or one that carries all ranks (the TensorRT-LLM bridge)',
+    remedy: 'Give shared only where one socket carries every rank under one numbering',
+  },
   engineTopic: {
     flag: '--engine-topic',
     environment: 'KVRELAY_ENGINE_TOPIC',
@@ -79,6 +92,15 @@ export const engineSettings: SettingRows<EngineSettings> = {
     help: 'Largest engine message; a larger one makes the socket drop the engine and reconnect',
     remedy: 'Give the size of the largest message the engine may send',
   },
+  engineFullReports: {
+    flag: '--engine-full-reports',
+    environment: 'KVRELAY_ENGINE_FULL_REPORTS',
+    kind: toggle,
+    fallback: 'off',
+    strictLacks: 'counts every store',
+    help: 'Take a root store whose 2 or more blocks are all held for a repeat, and do not count it',
+    remedy: 'Turn it on only where clients ask the engine for full reports',
+  },
   dpRank: {
     flag: '--dp-rank',
     environment: 'KVRELAY_DP_RANK',
@@ -92,8 +114,8 @@ export const engineSettings: SettingRows<EngineSettings> = {
     environment: 'KVRELAY_DP_SIZE',
     kind: integer(1, 1024, 'RANKS'),
     fallback: '1',
-    help: 'Number of data-parallel ranks; only 1 is supported yet',
-    remedy: 'Run one kvrelay for each rank, each with its own --dp-rank and --engine-endpoint',
+    help: 'Number of data-parallel ranks, each with a relay of its own',
+    remedy: 'Give the number of ranks that the engine of this worker serves',
   },
   blockSize: {
     flag: '--block-size',

@@ -21,8 +21,6 @@ const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
 const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
-  notYet('--engine-sockets', 'Run one kvrelay for each rank', { accepted: ['per-rank'] }),
-  notYet('--engine-full-reports', 'Leave it out', { accepted: ['off'] }),
   notYet('--replay-endpoint', GAPS),
   notYet('--zmq-broker', BROKERLESS, { environment: 'DYN_ZMQ_BROKER_URL' }),
   notYet(null, BROKERLESS, { environment: 'DYN_ZMQ_BROKER_ENABLED', accepted: ['off'] }),

@@ -16,13 +16,21 @@ import type { Stage } from '../stage.ts';
 
 type TierTables = Partial<Record<StorageTier, RefcountTable>>;
 
+export interface RefcountDedupOptions {
+  readonly maxTrackedBlocks: number;
+  /** A root store of 2 blocks or more that are all held is a report of them, not another copy. */
+  readonly fullReports?: boolean;
+  /** Told of each remove that passes: no counted copy of its blocks is left. */
+  readonly onLastCopyGone?: (removed: PlacementEvent) => void;
+}
+
 export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
-  readonly #maxTrackedBlocks: number;
+  readonly #options: RefcountDedupOptions;
   readonly #metrics: RelayMetrics;
   readonly #ranks = new Map<number, TierTables>();
 
-  constructor(maxTrackedBlocks: number, metrics: RelayMetrics) {
-    this.#maxTrackedBlocks = maxTrackedBlocks;
+  constructor(options: RefcountDedupOptions, metrics: RelayMetrics) {
+    this.#options = options;
     this.#metrics = metrics;
   }
 
@@ -38,7 +46,8 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     for (const dpRank of this.#ranks.keys()) this.#forgetRank(dpRank);
   }
 
-  #count({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+  #count(event: PlacementEvent): void {
+    const { dpRank, storageTier, blockHashes } = event;
     const { trackedBlocks } = this.#metrics;
     let tables = this.#ranks.get(dpRank);
     if (tables === undefined) {
@@ -47,14 +56,16 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     }
     tables[storageTier] ??= new RefcountTable();
     const table = tables[storageTier];
+    if (this.#options.fullReports === true && isFullReport(event, table)) return;
     const before = table.size;
-    const free = this.#maxTrackedBlocks - this.#trackedBlocks();
+    const free = this.#options.maxTrackedBlocks - this.#trackedBlocks();
     this.#metrics.untrackedBlocks += table.countStored(blockHashes, before + Math.max(free, 0));
     trackedBlocks[storageTier] += table.size - before;
   }
 
   /** Takes the removed blocks from the counts; false where no removal is left to tell of. */
-  #release({ dpRank, storageTier, blockHashes }: PlacementEvent): boolean {
+  #release(event: PlacementEvent): boolean {
+    const { dpRank, storageTier, blockHashes } = event;
     const table = this.#ranks.get(dpRank)?.[storageTier];
     const named = blockHashes.length;
     if (table !== undefined) {
@@ -63,7 +74,9 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
       this.#metrics.trackedBlocks[storageTier] += table.size - before;
     }
     this.#metrics.suppressedRemoves += named - blockHashes.length;
-    return blockHashes.length > 0;
+    if (blockHashes.length === 0) return false;
+    this.#options.onLastCopyGone?.(event);
+    return true;
   }
 
   #forgetRank(dpRank: number): void {
@@ -80,4 +93,12 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     const { device, host_pinned, disk, external } = this.#metrics.trackedBlocks;
     return device + host_pinned + disk + external;
   }
+}
+
+function isFullReport({ hasParent, blockHashes }: PlacementEvent, table: RefcountTable): boolean {
+  if (hasParent || blockHashes.length < 2) return false;
+  for (let index = 0; index < blockHashes.length; index++) {
+    if (!table.has(blockHashes.lowAt(index), blockHashes.highAt(index))) return false;
+  }
+  return true;
 }

@@ -2,33 +2,60 @@
  * BatchReader: one engine payload to a native batch.
  *
  * In/out   MessagePack [time, events, data_parallel_rank]; bytes behind it are not looked at.
- * Rejects  all or nothing: one bad event costs the batch (`strict`).
+ * strict   all or nothing: one bad event costs the batch.
+ * safe     a well-formed event that cannot be used costs only itself; the rank element may be absent.
  * Owns     a copy of the payload in kernel memory; the batch's lists live until the next read.
  * Throws   never; a payload that is no batch is a BatchFault.
  * Source   ai-dynamo/dynamo 1.6.1, lib/llm/src/kv_router/publisher/zmq_listener.rs.
  */
 import { KernelMemoryError } from '../kernel/kernel.ts';
-import type { BatchFault, NativeBatch, RawEvent } from '../protocol/native-batch.ts';
+import { type Compat, diverges } from '../protocol/compat.ts';
+import type { BatchFault, DroppedEvent, NativeBatch, RawEvent } from '../protocol/native-batch.ts';
 import { BAD_FIELD, DAMAGED, DecodeFault } from './decode-fault.ts';
 import { readArrayEvent } from './event-array.ts';
-import { readMapEvent } from './event-map.ts';
+import { readMapEvent, tagOfMap } from './event-map.ts';
 import { MsgpackReader } from './msgpack-reader.ts';
+import { isPositionBlind } from './sglang-legacy.ts';
 
 const BATCH_ELEMENTS = 3;
+const BATCH_ELEMENTS_WITHOUT_RANK = 2;
 const MAX_RANK = 2 ** 31 - 1;
 const MIN_RANK = -(2 ** 31);
+const NONE_DROPPED: readonly DroppedEvent[] = [];
+
+/** Batches with stores that are looked at for signs of an old version; a version does not change. */
+const INSPECTED_BATCHES = 64;
+
+export interface BatchReaderOptions {
+  readonly compat: Compat;
+  /** Engine whose dialect is read; the accept set is the same for all. */
+  readonly engine: 'vllm' | 'sglang' | 'trtllm';
+}
 
 export class BatchReader {
-  readonly #reader: MsgpackReader = new MsgpackReader();
+  readonly #reader: MsgpackReader;
+  #batchesToInspect: number;
+
+  constructor({ compat, engine }: BatchReaderOptions) {
+    this.#reader = new MsgpackReader(compat);
+    const mayBeOld = engine === 'sglang' && diverges(compat, 'old-sglang');
+    this.#batchesToInspect = mayBeOld ? INSPECTED_BATCHES : 0;
+  }
 
   read(payload: Uint8Array, arrivedAtMs: number): NativeBatch | BatchFault {
     const reader = this.#reader;
     try {
       reader.open(payload);
-      if (reader.openArray() !== BATCH_ELEMENTS) return 'batch_shape';
+      const elements = reader.openArray();
+      const hasRank = elements === BATCH_ELEMENTS;
+      const lacksRank =
+        elements === BATCH_ELEMENTS_WITHOUT_RANK && diverges(reader.compat, 'two-elements');
+      if (!hasRank && !lacksRank) return 'batch_shape';
       reader.skipNumber();
-      const events = readEvents(reader);
-      return { dpRank: readRank(reader), events, arrivedAtMs };
+      const { events, dropped } = readEvents(reader);
+      const dpRank = hasRank ? readRank(reader) : null;
+      const isEngineUnsupported = this.#isUnsupported(events);
+      return { dpRank, events, dropped, isEngineUnsupported, arrivedAtMs };
     } catch (error) {
       if (error === DAMAGED) return 'msgpack';
       if (error instanceof DecodeFault) return 'batch_shape';
@@ -38,16 +65,58 @@ export class BatchReader {
       reader.close();
     }
   }
+
+  #isUnsupported(events: readonly RawEvent[]): boolean {
+    if (this.#batchesToInspect === 0) return false;
+    const store = events.find(({ type }) => type === 'stored');
+    if (store === undefined) return false;
+    this.#batchesToInspect--;
+    return isPositionBlind(store);
+  }
 }
 
-function readEvents(reader: MsgpackReader): RawEvent[] {
+function readEvents(reader: MsgpackReader): Pick<NativeBatch, 'events' | 'dropped'> {
+  // A bin counts as a list of numbers, which no event is: only an empty one is a list of events.
+  if (reader.isBin()) {
+    if (reader.readBytes().length > 0) throw BAD_FIELD;
+    return { events: [], dropped: NONE_DROPPED };
+  }
   const count = reader.openArray();
   const events: RawEvent[] = [];
+  let dropped: DroppedEvent[] | null = null;
   for (let index = 0; index < count; index++) {
-    events.push(reader.isMap() ? readMapEvent(reader) : readArrayEvent(reader));
+    const { position, depth } = reader;
+    try {
+      events.push(reader.isMap() ? readMapEvent(reader) : readArrayEvent(reader));
+    } catch (fault) {
+      if (!(fault instanceof DecodeFault) || !diverges(reader.compat, 'bad-event')) throw fault;
+      reader.position = position;
+      reader.depth = depth;
+      dropped ??= [];
+      dropped.push(dropEvent(reader, fault));
+    }
   }
   reader.closeContainer();
-  return events;
+  return { events, dropped: dropped ?? NONE_DROPPED };
+}
+
+/** Skips the event at hand and says what it may have been. Rethrows where it cannot be skipped. */
+function dropEvent(reader: MsgpackReader, fault: DecodeFault): DroppedEvent {
+  const { position, depth } = reader;
+  if (fault.kind === 'damaged') throw fault;
+  const tag = tagOf(reader);
+  reader.position = position;
+  reader.depth = depth;
+  reader.skip();
+  const isHarmless = fault.kind === 'unknown_tag' || tag === 'BlockStored' || tag === 'Ignored';
+  return { reason: fault.kind, mayBeRemoval: !isHarmless };
+}
+
+/** The tag of an event whose fields need not be right; undefined where it has none. */
+function tagOf(reader: MsgpackReader): string | undefined {
+  if (reader.isMap()) return tagOfMap(reader);
+  if (!reader.isArray() || reader.openArray() === 0 || !reader.isText()) return undefined;
+  return reader.readTextOrUndefined();
 }
 
 /** A rank is an i32 on the wire; a negative one is taken as u32, as the real publisher does. */

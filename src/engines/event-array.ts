@@ -51,7 +51,7 @@ function readStored(reader: MsgpackReader, event: RawEvent, count: number): numb
   if (count > 5 && !reader.skipNil()) event.hasLoraId = reader.readUnsigned() !== 0;
   if (count > 6) event.medium = readMedium(reader);
   if (count > 7) readLoraNameOrMetadata(reader, event);
-  if (count > 8 && !reader.skipNil()) event.extraKeys = readExtraKeys(reader);
+  if (count > 8) readExtraKeys(reader, event);
   if (count > 9) readTail(reader, event, count - 9);
   return count;
 }

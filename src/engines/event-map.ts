@@ -32,6 +32,24 @@ export function readMapEvent(reader: MsgpackReader): RawEvent {
   return event;
 }
 
+/** The tag of a map event whose other fields need not be right; the last of equal keys counts. */
+export function tagOfMap(reader: MsgpackReader): string | undefined {
+  let tag: string | undefined;
+  const pairs = reader.openMap();
+  for (let pair = 0; pair < pairs; pair++) {
+    const key = readKeyOrSkip(reader);
+    if (key === 'type' && reader.isText()) tag = reader.readTextOrUndefined();
+    else reader.skip();
+  }
+  return tag;
+}
+
+function readKeyOrSkip(reader: MsgpackReader): string | undefined {
+  if (reader.isText()) return reader.readTextOrUndefined();
+  reader.skip();
+  return undefined;
+}
+
 /** Reads the value of a known key; false, and nothing consumed, for any other. */
 function readField(reader: MsgpackReader, event: RawEvent, key: string): boolean {
   switch (key) {
@@ -61,7 +79,7 @@ function readField(reader: MsgpackReader, event: RawEvent, key: string): boolean
       readSalt(reader, event);
       return true;
     case 'extra_keys':
-      event.extraKeys = reader.skipNil() ? null : readExtraKeys(reader);
+      readExtraKeys(reader, event);
       return true;
     case 'block_mm_infos':
       event.mmInfos = reader.skipNil() ? null : readMmInfos(reader);

@@ -7,8 +7,9 @@
  *         where at least four slots are there, none is M, and each holds its type or nil
  * legacy  otherwise: the first U is group_idx, the last T the kind, M the image data
  *
- * Source  ai-dynamo/dynamo 1.6.1. A tail of three with a locality is read as legacy, kind included.
+ * Source  ai-dynamo/dynamo 1.6.1. In strict a locality in the third of three slots counts as a kind.
  */
+import { diverges } from '../protocol/compat.ts';
 import type { MmInfo } from '../protocol/multimodal.ts';
 import type { Locality, RawEvent } from '../protocol/native-batch.ts';
 import { tryReadMmInfos } from './mm-infos.ts';
@@ -32,9 +33,17 @@ export function readTail(reader: MsgpackReader, event: RawEvent, count: number):
     event.specKind = slots[1] as string | null;
     event.locality = localityOf(slots[3] as string | null);
     event.ownership = (slots[4] ?? null) as string | null;
+  } else if (diverges(reader.compat, 'locality-tail') && isLocalityText(slots)) {
+    applyLegacyLayout(event, slots.slice(0, -1));
+    event.locality = localityOf(slots[2] as string);
   } else {
     applyLegacyLayout(event, slots);
   }
+}
+
+/** Three slots of which the last is a locality: strict takes it for a kind. */
+function isLocalityText(slots: readonly Slot[]): boolean {
+  return slots.length === 3 && (slots[2] === 'LOCAL' || slots[2] === 'REMOTE');
 }
 
 export function localityOf(text: string | null): Locality | null {

@@ -4,16 +4,26 @@
  * item  text | [text, int] | int | float | bool | list of 0…255
  *
  * Only texts have a meaning here; the rest is checked and left out. A `bin` in place of a block's list
- * is a list of its bytes, and in place of the whole it has to be empty.
+ * is a list of its bytes, and in place of the whole it has to be empty. What cannot be told apart by a
+ * router (nil, bytes that are no text) is refused in strict and marks the event in safe.
  */
-import type { ExtraKey } from '../protocol/native-batch.ts';
+
+import { diverges } from '../protocol/compat.ts';
+import type { ExtraKey, RawEvent } from '../protocol/native-batch.ts';
 import { BAD_FIELD } from './decode-fault.ts';
 import type { MsgpackReader } from './msgpack-reader.ts';
 
 const NO_KEYS: readonly ExtraKey[] = [];
 
-/** The texts a block, null where no block has any. */
-export function readExtraKeys(reader: MsgpackReader): readonly (readonly ExtraKey[])[] | null {
+/** Reads the field to `event`: the texts a block, null where no block has any. */
+export function readExtraKeys(reader: MsgpackReader, event: RawEvent): void {
+  event.extraKeys = reader.skipNil() ? null : readBlocks(reader, event);
+}
+
+function readBlocks(
+  reader: MsgpackReader,
+  event: RawEvent,
+): readonly (readonly ExtraKey[])[] | null {
   if (reader.isBin()) {
     if (reader.readBytes().length > 0) throw BAD_FIELD;
     return null;
@@ -21,7 +31,7 @@ export function readExtraKeys(reader: MsgpackReader): readonly (readonly ExtraKe
   const blockCount = reader.openArray();
   let blocks: (readonly ExtraKey[])[] | null = null;
   for (let block = 0; block < blockCount; block++) {
-    const keys = reader.skipNil() ? NO_KEYS : readBlockKeys(reader);
+    const keys = reader.skipNil() ? NO_KEYS : readBlockKeys(reader, event);
     if (keys.length === 0 && blocks === null) continue;
     // Blocks before the first one with texts were passed over: most events have none at all.
     blocks ??= new Array<readonly ExtraKey[]>(block).fill(NO_KEYS);
@@ -31,7 +41,7 @@ export function readExtraKeys(reader: MsgpackReader): readonly (readonly ExtraKe
   return blocks;
 }
 
-function readBlockKeys(reader: MsgpackReader): readonly ExtraKey[] {
+function readBlockKeys(reader: MsgpackReader, event: RawEvent): readonly ExtraKey[] {
   if (reader.isBin()) {
     reader.skip();
     return NO_KEYS;
@@ -39,7 +49,7 @@ function readBlockKeys(reader: MsgpackReader): readonly ExtraKey[] {
   const itemCount = reader.openArray();
   let keys: ExtraKey[] | null = null;
   for (let item = 0; item < itemCount; item++) {
-    const key = readItem(reader);
+    const key = readItem(reader, event);
     if (key === null) continue;
     keys ??= [];
     keys.push(key);
@@ -48,7 +58,11 @@ function readBlockKeys(reader: MsgpackReader): readonly ExtraKey[] {
   return keys ?? NO_KEYS;
 }
 
-function readItem(reader: MsgpackReader): ExtraKey | null {
+function readItem(reader: MsgpackReader, event: RawEvent): ExtraKey | null {
+  if (diverges(reader.compat, 'unsupported-extra-key') && skipUnsupported(reader)) {
+    event.hasUnsupportedExtraKey = true;
+    return null;
+  }
   if (reader.isText()) return { text: reader.readText(), hasOffset: false };
   if (reader.isArray()) return readListItem(reader);
   const marker = reader.peek();
@@ -57,6 +71,16 @@ function readItem(reader: MsgpackReader): ExtraKey | null {
   if (!isFloat && !isBoolean && !reader.isInteger()) throw BAD_FIELD;
   reader.skip();
   return null;
+}
+
+/** Consumes a nil or bytes that are no text; false, and nothing consumed, for anything else. */
+function skipUnsupported(reader: MsgpackReader): boolean {
+  if (reader.skipNil()) return true;
+  if (!reader.isText()) return false;
+  const { position } = reader;
+  if (reader.readTextOrUndefined() === undefined) return true;
+  reader.position = position;
+  return false;
 }
 
 function readListItem(reader: MsgpackReader): ExtraKey | null {

@@ -9,6 +9,7 @@ import { isUtf8 } from 'node:buffer';
 import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
 import { U64List } from '../kernel/u64-list.ts';
+import { type Compat, diverges } from '../protocol/compat.ts';
 import { BAD_FIELD, BAD_HASH, DAMAGED, type DecodeFault } from './decode-fault.ts';
 import { knownText } from './known-texts.ts';
 import { MsgpackCursor } from './msgpack-cursor.ts';
@@ -21,10 +22,17 @@ const MIN_INPUT_BYTES = 1 << 16;
 const KEPT_INPUT_BYTES = 1 << 20;
 
 export class MsgpackReader extends MsgpackCursor {
+  /** `safe` reads what `strict` refuses: hashes as bytes, extra keys of unknown kinds. */
+  readonly compat: Compat;
   /** Words of the integer that `readHash` read last. */
   low = 0;
   high = 0;
   #input: KernelBlock = allocateBlock(MIN_INPUT_BYTES);
+
+  constructor(compat: Compat) {
+    super();
+    this.compat = compat;
+  }
 
   /** Starts on a payload. Throws KernelMemoryError where it is larger than memory allows. */
   override open(payload: Uint8Array): void {
@@ -114,7 +122,10 @@ export class MsgpackReader extends MsgpackCursor {
       this.position = at + 8;
       return;
     }
-    if (!this.isInteger()) throw BAD_HASH;
+    if (!this.isInteger()) {
+      this.#readByteHash();
+      return;
+    }
     const value = this.readInteger();
     this.low = value >>> 0;
     this.high = value < 0 ? 0xffff_ffff : 0;
@@ -141,7 +152,9 @@ export class MsgpackReader extends MsgpackCursor {
     if (this.isBin()) return this.#readByteHashes();
     const count = this.openArray();
     const list = new U64List(count);
-    this.#finishList(wasm.readHashes(this.#at(), this.#atEnd(), count, list.address), BAD_HASH);
+    const takesBytes = diverges(this.compat, 'byte-hash') ? 1 : 0;
+    const next = wasm.readHashes(this.#at(), this.#atEnd(), count, list.address, takesBytes);
+    this.#finishList(next, BAD_HASH);
     list.length = count;
     this.closeContainer();
     return list;
@@ -159,6 +172,16 @@ export class MsgpackReader extends MsgpackCursor {
     const list = new TokenList(count + 1);
     this.#finishList(wasm.readBigrams(this.#at(), this.#atEnd(), count, list.address), BAD_FIELD);
     return list;
+  }
+
+  /** A digest: its last 8 bytes, big-endian, as engines shorten it themselves. */
+  #readByteHash(): void {
+    if (!diverges(this.compat, 'byte-hash') || !this.isBin()) throw BAD_HASH;
+    const bytes = this.readBytes();
+    if (bytes.length < 8) throw BAD_HASH;
+    const view = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 8, 8);
+    this.high = view.getUint32(0);
+    this.low = view.getUint32(4);
   }
 
   #readByteHashes(): U64List {

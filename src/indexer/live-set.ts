@@ -3,7 +3,8 @@
  *
  * A store adds its blocks to its rank and tier, a remove takes its hashes away, a clear empties all
  * tiers of its rank.
- * Owns  a kernel table per (dp rank, storage tier), made with its first store.
+ * Owns    a kernel table per (dp rank, storage tier), made with its first store.
+ * Bounds  maxBlocks over all tables; further blocks are not held, and counted.
  */
 import { U64Set } from '../kernel/tables.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
@@ -13,10 +14,12 @@ import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
 type TierSets = Partial<Record<StorageTier, U64Set>>;
 
 export class LiveSet {
+  readonly #maxBlocks: number;
   readonly #metrics: RelayMetrics;
   readonly #ranks = new Map<number, TierSets>();
 
-  constructor(metrics: RelayMetrics) {
+  constructor(maxBlocks: number, metrics: RelayMetrics) {
+    this.#maxBlocks = maxBlocks;
     this.#metrics = metrics;
   }
 
@@ -41,6 +44,8 @@ export class LiveSet {
   }
 
   #store({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+    const { device, host_pinned, disk, external } = this.#metrics.liveBlocks;
+    const free = this.#maxBlocks - (device + host_pinned + disk + external);
     let sets = this.#ranks.get(dpRank);
     if (sets === undefined) {
       sets = {};
@@ -49,7 +54,7 @@ export class LiveSet {
     sets[storageTier] ??= new U64Set();
     const set = sets[storageTier];
     const before = set.size;
-    set.addAll(blockHashes);
+    this.#metrics.unindexedBlocks += set.addAll(blockHashes, before + Math.max(free, 0));
     this.#metrics.liveBlocks[storageTier] += set.size - before;
   }
 

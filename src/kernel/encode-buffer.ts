@@ -13,7 +13,7 @@ const FIRST_BYTES = 1 << 16;
 const KEPT_BYTES = 1 << 22;
 
 /** Most that one block of a store takes: two full u64 and three keys. */
-const MAX_BLOCK_BYTES = 57;
+export const MAX_BLOCK_BYTES = 57;
 
 export class EncodeBuffer {
   #block: KernelBlock = allocateBlock(FIRST_BYTES);

@@ -29,7 +29,7 @@ interface KernelExports {
     out: number,
   ): void;
   repeats(list: number, count: number, hasParent: number, low: number, high: number): number;
-  readHashes(at: number, end: number, count: number, out: number): number;
+  readHashes(at: number, end: number, count: number, out: number, takesBytes: number): number;
   readTokens(at: number, end: number, count: number, out: number): number;
   readBigrams(at: number, end: number, count: number, out: number): number;
   putU64(at: number, low: number, high: number): number;
@@ -40,7 +40,7 @@ interface KernelExports {
   freeTable(table: number): void;
   countStored(table: number, list: number, count: number, maxEntries: number): number;
   releaseRemoved(table: number, list: number, count: number): number;
-  addMembers(table: number, list: number, count: number): void;
+  addMembers(table: number, list: number, count: number, maxEntries: number): number;
   dropMembers(table: number, list: number, count: number): void;
   tagOf(table: number, low: number, high: number): number;
   copyKeys(table: number, out: number): number;

@@ -27,6 +27,10 @@ class KeyTable {
     return views.u32[this.table >>> 2] as number;
   }
 
+  has(low: number, high: number): boolean {
+    return wasm.tagOf(this.table, low, high) !== 0;
+  }
+
   clear(): void {
     wasm.clearTable(this.table);
   }
@@ -69,17 +73,15 @@ export class U64Set extends KeyTable {
     super(false);
   }
 
-  addAll(hashes: U64List): void {
-    wasm.addMembers(this.table, hashes.address, hashes.length);
+  /** Adds each hash, for at most `maxEntries` members; returns how many were refused. */
+  addAll(hashes: U64List, maxEntries: number): number {
+    const refused = wasm.addMembers(this.table, hashes.address, hashes.length, maxEntries);
     views.refresh();
+    return refused;
   }
 
   deleteAll(hashes: U64List): void {
     wasm.dropMembers(this.table, hashes.address, hashes.length);
-  }
-
-  has(low: number, high: number): boolean {
-    return wasm.tagOf(this.table, low, high) !== 0;
   }
 }
 
@@ -115,6 +117,11 @@ export class NamespaceTable extends KeyTable {
   /** What is marked becomes ambiguous; unsalted hashes are not remembered. */
   markUnsalted(hashes: U64List): void {
     wasm.markUnsalted(this.table, hashes.address, hashes.length);
+  }
+
+  /** Forgets each hash, ambiguous or not. */
+  forgetAll(hashes: U64List): void {
+    wasm.dropMembers(this.table, hashes.address, hashes.length);
   }
 
   /** Forgets each hash that is not ambiguous. */

@@ -10,6 +10,7 @@ import { type Observable, Subject } from 'rxjs';
 import { Subscriber } from 'zeromq';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import { type Compat, diverges } from '../protocol/compat.ts';
 import { type EngineMessage, readFrames } from './frames.ts';
 import { Sequencer } from './sequencer.ts';
 
@@ -20,6 +21,7 @@ export interface EngineListenerOptions {
   readonly topic: string;
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
+  readonly compat: Compat;
   /** Told of connects, disconnects and messages that cannot be used; bounds what it says itself. */
   readonly onEvent?: (event: ListenerEvent) => void;
 }
@@ -42,6 +44,7 @@ export class EngineListener {
   readonly #messages$ = new Subject<EngineMessage>();
   #reader: MessageReader | null = null;
 
+  /** `metrics` counts the messages; where a socket carries several ranks, those of the first. */
   constructor(options: EngineListenerOptions, metrics: RelayMetrics) {
     this.#options = options;
     this.#metrics = metrics;
@@ -89,7 +92,7 @@ export class EngineListener {
 
   #take(frames: readonly Buffer[]): void {
     this.lastMessageAtMs = performance.now();
-    const message = readFrames(frames);
+    const message = readFrames(frames, this.#options.compat);
     if (typeof message === 'string') {
       this.#metrics.malformed[message]++;
       this.#options.onEvent?.({ kind: 'malformed', reason: message });
@@ -101,6 +104,10 @@ export class EngineListener {
     if (missingBatches > 0) {
       this.#metrics.missingBatches += missingBatches;
       this.#metrics.lostBatches += missingBatches;
+      // One event a batch at least: Dynamo's own counter does not see what its socket lost.
+      if (diverges(this.#options.compat, 'lost-batches')) {
+        this.#metrics.droppedEvents += missingBatches;
+      }
       this.#options.onEvent?.({ kind: 'gap', missingBatches });
     }
     this.#messages$.next(message);

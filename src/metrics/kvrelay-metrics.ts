@@ -27,6 +27,11 @@ const RANK_COUNTERS: readonly Row<(metrics: RelayMetrics) => number>[] = [
     (m) => m.lostBatches,
   ],
   [
+    'foreign_rank_batches_total',
+    'Batches dropped because their rank is not one of this worker',
+    (m) => m.foreignRankBatches,
+  ],
+  [
     'coalesced_events_total',
     'Events merged into an earlier one while batching',
     (m) => m.coalescedEvents,
@@ -48,6 +53,12 @@ const LABELLED_RANK_COUNTERS: readonly LabelledRow<
     'reason',
     'Engine messages dropped whole because they could not be read',
     (m) => m.malformed,
+  ],
+  [
+    'dropped_events_total',
+    'reason',
+    'Single events dropped from messages that were otherwise used',
+    (m) => m.droppedEngineEvents,
   ],
   [
     'ignored_fields_total',

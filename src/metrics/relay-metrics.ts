@@ -5,7 +5,7 @@
  * Source   names and labels of the exposition: docs/metrics.md; Dynamo's five: ai-dynamo 1.6.1.
  */
 import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
-import { type Counts, totalOf, zeroCounts } from './counts.ts';
+import { type Counts, zeroCounts } from './counts.ts';
 import { Histogram } from './histogram.ts';
 
 export const EVENT_TYPES = ['stored', 'removed', 'cleared', 'ignored'] as const;
@@ -23,6 +23,9 @@ export const FILTER_REASONS = [
   'non_main_attention_group',
   'unlearned_group_idx',
   'ambiguous_cache_namespace',
+  // Of `safe` alone.
+  'unsupported_extra_key',
+  'engine_unsupported',
 ] as const;
 export type FilterReason = (typeof FILTER_REASONS)[number];
 
@@ -35,6 +38,15 @@ export const MALFORMED_REASONS = [
   'batch_shape',
 ] as const;
 export type MalformedReason = (typeof MALFORMED_REASONS)[number];
+
+/** Why `safe` drops a single event of a message that is otherwise used. */
+export const DROPPED_EVENT_REASONS = [
+  'unknown_tag',
+  'bad_field',
+  'missing_field',
+  'bad_hash',
+] as const;
+export type DroppedEventReason = (typeof DROPPED_EVENT_REASONS)[number];
 
 /** Media as engines write them; `none` where the event names none, `other` for the rest. */
 export const MEDIUM_LABELS = [
@@ -52,6 +64,8 @@ export const MEDIUM_LABELS = [
   'NETWORK',
   'REMOTE',
   'SHARED',
+  'FS',
+  'OBJ',
   'other',
 ] as const;
 export type MediumLabel = (typeof MEDIUM_LABELS)[number];
@@ -87,11 +101,23 @@ export class RelayMetrics {
   engineBatches = 0;
   engineBytes = 0;
   readonly malformed: Counts<MalformedReason> = zeroCounts(MALFORMED_REASONS);
+  /** Single events that could not be used, and how many of them may have been removals. */
+  readonly droppedEngineEvents: Counts<DroppedEventReason> = zeroCounts(DROPPED_EVENT_REASONS);
+  droppedRemovals = 0;
+  /** Set for good once the engine's version is seen to be one that cannot be relayed. */
+  isEngineUnsupported = false;
+  /** Batches of a rank that is not ours. */
+  foreignRankBatches = 0;
   missingBatches = 0;
   lostBatches = 0;
-  /** Lost batches and malformed messages when the rank was cleared last: older ones are healed. */
-  lostBatchesAtClear = 0;
-  malformedAtClear = 0;
+  /** Holes in the engine's numbers, be it on a socket that carries other ranks too. */
+  engineGaps = 0;
+  /** Gaps and losses when the rank was cleared last: older ones are healed. */
+  engineGapsAtClear = 0;
+  unreadableMessagesAtClear = 0;
+  droppedRemovalsAtClear = 0;
+  /** Malformed messages on the rank's socket, be it shared with other ranks. */
+  unreadableMessages = 0;
   readonly engineEvents: Record<EventType, Counts<MediumLabel>> = {
     stored: zeroCounts(MEDIUM_LABELS),
     removed: zeroCounts(MEDIUM_LABELS),
@@ -122,6 +148,8 @@ export class RelayMetrics {
   suppressedRemoves = 0;
   /** Stored blocks that no count was kept of, the bound being reached. */
   untrackedBlocks = 0;
+  /** Stored blocks that the live set does not hold, its bound being reached. */
+  unindexedBlocks = 0;
 
   // What left.
   readonly cleared: Counts<ClearCause> = zeroCounts(CLEAR_CAUSES);
@@ -139,8 +167,9 @@ export class RelayMetrics {
   /** A clear of the rank: what routers hold of it agrees with the engine again. */
   noteClear(cause: ClearCause): void {
     this.cleared[cause]++;
-    this.lostBatchesAtClear = this.lostBatches;
-    this.malformedAtClear = totalOf(this.malformed);
+    this.engineGapsAtClear = this.engineGaps;
+    this.unreadableMessagesAtClear = this.unreadableMessages;
+    this.droppedRemovalsAtClear = this.droppedRemovals;
   }
 
   noteBlockSize(blockSize: number): void {

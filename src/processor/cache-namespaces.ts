@@ -4,8 +4,10 @@
  * Store    with a salt: its blocks are under it. Without: under the parent's, or, where the parent was
  *          stored under two salts, not to be relayed. A block stored under two is ambiguous.
  * Remove   forgets a block that is not ambiguous. Clear forgets the rank.
- * Tier     plays no part: a host-tier remove forgets a device block, as the real publisher does.
- * Owns     a kernel table a rank, made with its first salt. A salt is kept as its digest: all it does is
+ * strict   keeps no tiers apart: a host-tier remove forgets a device block, and an ambiguous block stays
+ *          ambiguous until its rank is cleared, as in the real publisher.
+ * safe     keeps them apart, and forgets an ambiguous block with its last copy.
+ * Owns     a kernel table a rank (and tier), made with its first salt. A salt is kept as its digest: all it does is
  *          change the seed of the tokens hash.
  * Source   ai-dynamo/dynamo 1.6.1, cache-namespace rules of the KV publisher.
  */
@@ -13,18 +15,32 @@ import { namespaceDigest } from '../hashing/tokens-hash.ts';
 import { NamespaceTable } from '../kernel/tables.ts';
 import type { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
+import { type Compat, diverges } from '../protocol/compat.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
+import type { StorageTier } from '../protocol/storage-tier.ts';
 
 /** Ranks with salts of their own; a stream that names more is no worker. */
 const MAX_RANKS = 1024;
 
+type RankTables = Partial<Record<StorageTier, NamespaceTable>>;
+
 export class CacheNamespaces {
-  readonly #tables = new Map<number, NamespaceTable>();
+  readonly #compat: Compat;
+  readonly #ranks = new Map<number, RankTables>();
+
+  constructor(compat: Compat) {
+    this.#compat = compat;
+  }
 
   /** Digest of the namespace a store is under, null for none, `ambiguous` where it cannot be told. */
-  resolve(dpRank: number, event: RawEvent, salt: string | null): U64Words | null | 'ambiguous' {
+  resolve(
+    dpRank: number,
+    tier: StorageTier,
+    event: RawEvent,
+    salt: string | null,
+  ): U64Words | null | 'ambiguous' {
     if (salt !== null) return namespaceDigest(salt);
-    const table = this.#tables.get(dpRank);
+    const table = this.#table(dpRank, tier);
     if (table === undefined || !event.hasParent) return null;
     const state = table.stateOf(event.parentLow, event.parentHigh);
     if (state === 'ambiguous') return 'ambiguous';
@@ -32,31 +48,51 @@ export class CacheNamespaces {
   }
 
   /** Notes an accepted store; blocks that are cut off later are noted too. */
-  noteStored(dpRank: number, blockHashes: U64List, namespace: U64Words | null): void {
-    let table = this.#tables.get(dpRank);
-    if (namespace === null) {
-      table?.markUnsalted(blockHashes);
-      return;
-    }
-    if (table === undefined) {
-      if (this.#tables.size >= MAX_RANKS) return;
-      table = new NamespaceTable();
-      this.#tables.set(dpRank, table);
-    }
-    table.mark(blockHashes, namespace.low, namespace.high);
+  noteStored(
+    dpRank: number,
+    tier: StorageTier,
+    blockHashes: U64List,
+    namespace: U64Words | null,
+  ): void {
+    if (namespace === null) this.#table(dpRank, tier)?.markUnsalted(blockHashes);
+    else this.#makeTable(dpRank, tier)?.mark(blockHashes, namespace.low, namespace.high);
   }
 
-  noteRemoved(dpRank: number, blockHashes: U64List): void {
-    this.#tables.get(dpRank)?.forget(blockHashes);
+  noteRemoved(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
+    this.#table(dpRank, tier)?.forget(blockHashes);
+  }
+
+  /** `safe`: no copy of these blocks is left, so nothing about them is ambiguous any more. */
+  noteLastCopyGone(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
+    if (!diverges(this.#compat, 'ambiguous-forgotten')) return;
+    this.#table(dpRank, tier)?.forgetAll(blockHashes);
   }
 
   forgetRank(dpRank: number): void {
-    this.#tables.get(dpRank)?.free();
-    this.#tables.delete(dpRank);
+    for (const table of Object.values(this.#ranks.get(dpRank) ?? {})) table.free();
+    this.#ranks.delete(dpRank);
   }
 
   free(): void {
-    for (const table of this.#tables.values()) table.free();
-    this.#tables.clear();
+    for (const dpRank of this.#ranks.keys()) this.forgetRank(dpRank);
+  }
+
+  #key(tier: StorageTier): StorageTier {
+    return diverges(this.#compat, 'tier-namespaces') ? tier : 'device';
+  }
+
+  #table(dpRank: number, tier: StorageTier): NamespaceTable | undefined {
+    return this.#ranks.get(dpRank)?.[this.#key(tier)];
+  }
+
+  #makeTable(dpRank: number, tier: StorageTier): NamespaceTable | undefined {
+    let tables = this.#ranks.get(dpRank);
+    if (tables === undefined) {
+      if (this.#ranks.size >= MAX_RANKS) return undefined;
+      tables = {};
+      this.#ranks.set(dpRank, tables);
+    }
+    tables[this.#key(tier)] ??= new NamespaceTable();
+    return tables[this.#key(tier)];
   }
 }

@@ -4,22 +4,27 @@
  * Store    cut into blocks of the configured size; a wrong size or too few tokens end the cutting, what
  *          was cut is kept, be it nothing. A hash that occurs twice, the parent's included, makes the
  *          whole store an empty remove: it breaks a chain and does nothing else.
- * Owns     nothing; the lists stay where the reader put them.
+ * Chunks   (safe) a store on the host tier whose block size is a larger multiple of ours is cut into
+ *          blocks of ours; see chunk-cutter.ts.
+ * Owns     the chunks it has cut; lists stay where the reader put them.
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs; tokens hashes: src/hashing.
  */
 import type { PadTokenIds } from '../hashing/pad-tokens.ts';
 import { hashSeed, tokensHashes, wholeBlocks } from '../hashing/tokens-hash.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
+import { type Compat, diverges } from '../protocol/compat.ts';
 import type { MmInfo } from '../protocol/multimodal.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
-import { PlacementEvent } from '../protocol/placement-event.ts';
+import { PlacementEvent, type PlacementEventType } from '../protocol/placement-event.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
+import { ChunkCutter } from './chunk-cutter.ts';
 import { mmInfosOfExtraKeys } from './extra-key-texts.ts';
 
 export interface ConverterOptions extends PadTokenIds {
   /** Tokens a block as the router counts them. */
   readonly blockSize: number;
+  readonly compat: Compat;
 }
 
 /** What the batch and the filter know about an event. */
@@ -32,6 +37,7 @@ export interface EventContext {
 
 export class Converter {
   readonly #options: ConverterOptions;
+  readonly #chunks = new ChunkCutter();
 
   constructor(options: ConverterOptions) {
     this.#options = options;
@@ -39,32 +45,30 @@ export class Converter {
 
   convert(event: RawEvent, context: EventContext): PlacementEvent {
     if (event.type === 'stored') return this.#convertStored(event, context);
-    const { dpRank, storageTier, arrivedAtMs } = context;
-    const hashes = event.type === 'cleared' ? null : event.blockHashes;
-    const type = event.type === 'cleared' ? 'cleared' : 'removed';
-    const list = hashes ?? new U64List(0);
-    return new PlacementEvent(type, dpRank, storageTier, list, null, arrivedAtMs);
+    if (event.type === 'removed') return this.#convertRemoved(event, context);
+    this.#chunks.forgetRank(context.dpRank);
+    return placement('cleared', context, new U64List(0));
+  }
+
+  free(): void {
+    this.#chunks.free();
+  }
+
+  #convertRemoved(event: RawEvent, context: EventContext): PlacementEvent {
+    const { dpRank, storageTier } = context;
+    const hashes = event.blockHashes ?? new U64List(0);
+    return placement('removed', context, this.#chunks.expandRemoved(dpRank, storageTier, hashes));
   }
 
   #convertStored(event: RawEvent, context: EventContext): PlacementEvent {
-    const { dpRank, storageTier, arrivedAtMs, namespace } = context;
-    const blockHashes = event.blockHashes ?? new U64List(0);
-    if (blockHashes.repeats(event.hasParent, event.parentLow, event.parentHigh)) {
-      const none = new U64List(0);
-      return new PlacementEvent('removed', dpRank, storageTier, none, null, arrivedAtMs);
+    const given = event.blockHashes ?? new U64List(0);
+    if (given.repeats(event.hasParent, event.parentLow, event.parentHigh)) {
+      return placement('removed', context, new U64List(0));
     }
-    const blockCount = this.#blockCount(event, blockHashes.length);
-    const mmInfos = mmInfosOf(event, blockCount);
-    const hashes = this.#tokensHashes(event, blockCount, namespace, mmInfos);
-    blockHashes.length = blockCount;
-    const stored = new PlacementEvent(
-      'stored',
-      dpRank,
-      storageTier,
-      blockHashes,
-      hashes,
-      arrivedAtMs,
-    );
+    const blockHashes = this.#cut(event, context, given);
+    const mmInfos = mmInfosOf(event, blockHashes.length);
+    const hashes = this.#tokensHashes(event, blockHashes.length, context.namespace, mmInfos);
+    const stored = placement('stored', context, blockHashes, hashes);
     stored.hasParent = event.hasParent;
     stored.parentLow = event.parentLow;
     stored.parentHigh = event.parentHigh;
@@ -73,10 +77,38 @@ export class Converter {
     return stored;
   }
 
-  #blockCount(event: RawEvent, hashCount: number): number {
+  /** The hashes of the whole blocks of our size that the store holds. */
+  #cut(event: RawEvent, context: EventContext, hashes: U64List): U64List {
     const { blockSize } = this.#options;
-    if (event.blockSize !== blockSize || event.tokens === null) return 0;
-    return Math.min(hashCount, wholeBlocks(event.tokens.length, blockSize, event.isEagle));
+    const { tokens, isEagle } = event;
+    const whole = tokens === null ? 0 : wholeBlocks(tokens.length, blockSize, isEagle);
+    if (event.blockSize === blockSize) {
+      hashes.length = Math.min(hashes.length, whole);
+      return hashes;
+    }
+    if (this.#isChunk(event, context.storageTier)) {
+      const factor = event.blockSize / blockSize;
+      // A chunk that its tokens do not fill is left out with its hash.
+      hashes.length = Math.min(hashes.length, Math.floor(whole / factor));
+      const blocks = this.#chunks.cut(context.dpRank, hashes, factor);
+      if (blocks !== undefined) return blocks;
+    }
+    hashes.length = 0;
+    return hashes;
+  }
+
+  #isChunk(event: RawEvent, storageTier: StorageTier): boolean {
+    const { blockSize, compat } = this.#options;
+    return (
+      diverges(compat, 'chunk') &&
+      storageTier === 'host_pinned' &&
+      event.medium?.toUpperCase() === 'CPU' &&
+      !event.isEagle &&
+      event.mmInfos === null &&
+      event.extraKeys === null &&
+      event.blockSize > blockSize &&
+      event.blockSize % blockSize === 0
+    );
   }
 
   #tokensHashes(
@@ -96,6 +128,15 @@ export class Converter {
       padTokenIds: this.#options,
     });
   }
+}
+
+function placement(
+  type: PlacementEventType,
+  { dpRank, storageTier, arrivedAtMs }: EventContext,
+  blockHashes: U64List,
+  tokens: U64List | null = null,
+): PlacementEvent {
+  return new PlacementEvent(type, dpRank, storageTier, blockHashes, tokens, arrivedAtMs);
 }
 
 /** Exactly one entry a block, null where no block has an image. */

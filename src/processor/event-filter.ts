@@ -7,8 +7,10 @@
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs; a filtered event takes no raw id.
  */
 import { namespaceDigest } from '../hashing/tokens-hash.ts';
+import type { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
 import type { FilterReason } from '../metrics/relay-metrics.ts';
+import type { Compat } from '../protocol/compat.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 import { AttentionGroups } from './attention-groups.ts';
@@ -17,12 +19,18 @@ import { saltOfExtraKeys } from './extra-key-texts.ts';
 import { tierOfMedium } from './media.ts';
 
 export class EventFilter {
+  readonly #compat: Compat;
   /** Tier of the event accepted last. */
   storageTier: StorageTier = 'device';
   /** Digest of the namespace of the store accepted last. */
   namespace: U64Words | null = null;
   readonly #groups = new AttentionGroups();
-  readonly #namespaces = new CacheNamespaces();
+  readonly #namespaces: CacheNamespaces;
+
+  constructor(compat: Compat) {
+    this.#compat = compat;
+    this.#namespaces = new CacheNamespaces(compat);
+  }
 
   /** Why `event` is not relayed; null where it is, with `storageTier` and `namespace` set. */
   rejection(dpRank: number, event: RawEvent): FilterReason | null {
@@ -37,12 +45,17 @@ export class EventFilter {
       return null;
     }
     if (event.locality !== null && event.locality !== 'LOCAL') return 'non_local_locality';
-    const tier = tierOfMedium(event.medium);
+    const tier = tierOfMedium(event.medium, this.#compat);
     if (tier === undefined) return 'unknown_medium';
     this.storageTier = tier;
     return event.type === 'stored'
       ? this.#storedRejection(dpRank, event, tier)
       : this.#removedRejection(dpRank, event, tier);
+  }
+
+  /** `safe`: told by reference counting when no copy of these blocks is left. */
+  noteLastCopyGone(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
+    this.#namespaces.noteLastCopyGone(dpRank, tier, blockHashes);
   }
 
   free(): void {
@@ -55,6 +68,7 @@ export class EventFilter {
       ? event.cacheSalt
       : saltOfExtraKeys(event.extraKeys, event.loraName);
     if (!hasGroups(tier)) {
+      if (event.hasUnsupportedExtraKey) return 'unsupported_extra_key';
       this.namespace = salt === null ? null : namespaceDigest(salt);
       return null;
     }
@@ -62,11 +76,13 @@ export class EventFilter {
     if (groupIdx !== null && specKind !== null) this.#groups.learn(dpRank, groupIdx, specKind);
     const reason = this.#groups.rejection(dpRank, groupIdx, specKind);
     if (reason !== null) return reason;
-    const namespace = this.#namespaces.resolve(dpRank, event, salt);
+    // Other prompts would get the same tokens hash.
+    if (event.hasUnsupportedExtraKey) return 'unsupported_extra_key';
+    const namespace = this.#namespaces.resolve(dpRank, tier, event, salt);
     if (namespace === 'ambiguous') return 'ambiguous_cache_namespace';
     this.namespace = namespace;
     if (event.blockHashes !== null) {
-      this.#namespaces.noteStored(dpRank, event.blockHashes, namespace);
+      this.#namespaces.noteStored(dpRank, tier, event.blockHashes, namespace);
     }
     return null;
   }
@@ -75,7 +91,7 @@ export class EventFilter {
     if (!hasGroups(tier)) return null;
     const reason = this.#groups.rejection(dpRank, event.groupIdx, event.specKind);
     if (reason === null && event.blockHashes !== null) {
-      this.#namespaces.noteRemoved(dpRank, event.blockHashes);
+      this.#namespaces.noteRemoved(dpRank, tier, event.blockHashes);
     }
     return reason;
   }

@@ -6,7 +6,7 @@
  * Never    throws; an event that cannot be used is counted and left out.
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs.
  */
-import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { DroppedEventReason, RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { NativeBatch, RawEvent } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
@@ -19,24 +19,28 @@ export type UnusableStoreWarning = (event: { readonly blockSize: number }) => vo
 
 export interface NormalizerOptions extends ConverterOptions {
   readonly onUnusableStore?: UnusableStoreWarning;
+  readonly onDroppedEvent?: (reason: DroppedEventReason) => void;
 }
 
 export class Normalizer {
   readonly #options: NormalizerOptions;
   readonly #metrics: RelayMetrics;
-  readonly #filter = new EventFilter();
+  readonly #filter: EventFilter;
   readonly #converter: Converter;
   #nextRawEventId = 0;
 
   constructor(options: NormalizerOptions, metrics: RelayMetrics) {
     this.#options = options;
     this.#metrics = metrics;
+    this.#filter = new EventFilter(options.compat);
     this.#converter = new Converter(options);
   }
 
   normalize(batch: NativeBatch): PlacementBatch {
     const dpRank = batch.dpRank ?? 0;
     const out: PlacementBatch = [];
+    this.#countDropped(batch);
+    if (batch.isEngineUnsupported) this.#metrics.isEngineUnsupported = true;
     for (const event of batch.events) {
       const placement = this.#accept(dpRank, event, batch.arrivedAtMs);
       if (placement === null) continue;
@@ -46,8 +50,22 @@ export class Normalizer {
     return out;
   }
 
+  /** Told by reference counting when no copy of these blocks is left. */
+  noteLastCopyGone({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
+    this.#filter.noteLastCopyGone(dpRank, storageTier, blockHashes);
+  }
+
   free(): void {
     this.#filter.free();
+    this.#converter.free();
+  }
+
+  #countDropped({ dropped }: NativeBatch): void {
+    for (const { reason, mayBeRemoval } of dropped) {
+      this.#metrics.droppedEngineEvents[reason]++;
+      if (mayBeRemoval) this.#metrics.droppedRemovals++;
+      this.#options.onDroppedEvent?.(reason);
+    }
   }
 
   #accept(dpRank: number, event: RawEvent, arrivedAtMs: number): PlacementEvent | null {
@@ -55,7 +73,9 @@ export class Normalizer {
     const filter = this.#filter;
     metrics.received[event.type]++;
     metrics.engineEvents[event.type][mediumLabel(event.medium)]++;
-    const reason = filter.rejection(dpRank, event);
+    const reason = metrics.isEngineUnsupported
+      ? 'engine_unsupported'
+      : filter.rejection(dpRank, event);
     if (reason !== null) {
       metrics.filtered[event.type][reason]++;
       return null;

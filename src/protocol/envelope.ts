@@ -23,7 +23,7 @@ export interface PlaneMessage {
 }
 
 /** Most that an envelope has around its payload's events. */
-const MAX_HEAD_BYTES = 96;
+export const MAX_ENVELOPE_HEAD_BYTES = 96;
 
 function put(buffer: Buffer, at: number, text: string): number {
   buffer[at] = 0xa0 | text.length;
@@ -67,7 +67,7 @@ export class EnvelopeEncoder {
     const start = batch.events[first]?.start ?? 0;
     const bytes = batch.encoded.bytes(start, batch.events[end - 1]?.end ?? start);
     const sequence = this.#nextSequence++;
-    const envelope = Buffer.allocUnsafe(MAX_HEAD_BYTES + bytes.length);
+    const envelope = Buffer.allocUnsafe(MAX_ENVELOPE_HEAD_BYTES + bytes.length);
     let at = envelope.writeUInt8(0x85, 0);
     at = putUnsigned(envelope, put(envelope, at, 'publisher_id'), this.#publisherId);
     at = putUnsigned(envelope, put(envelope, at, 'sequence'), sequence);
@@ -81,21 +81,30 @@ export class EnvelopeEncoder {
   }
 }
 
-/** Ends of the messages that a batch is cut into, in order. */
-export function messageEnds(events: readonly RouterEvent[]): number[] {
+/** Ends of the messages that a batch is cut into, in order, each of at most `maxMessageBytes`. */
+export function messageEnds(
+  events: readonly RouterEvent[],
+  maxMessageBytes: number = Number.POSITIVE_INFINITY,
+): number[] {
+  const maxEventBytes = maxMessageBytes - MAX_ENVELOPE_HEAD_BYTES;
   const ends: number[] = [];
   let count = 0;
   let blocks = 0;
-  for (const [index, { placement }] of events.entries()) {
-    const tooMany =
-      count === MAX_MESSAGE_EVENTS || blocks + placement.blockCount > MAX_MESSAGE_BLOCKS;
-    if (count > 0 && tooMany) {
+  let bytes = 0;
+  for (const [index, { placement, start, end }] of events.entries()) {
+    const isFull =
+      count === MAX_MESSAGE_EVENTS ||
+      blocks + placement.blockCount > MAX_MESSAGE_BLOCKS ||
+      bytes + end - start > maxEventBytes;
+    if (count > 0 && isFull) {
       ends.push(index);
       count = 0;
       blocks = 0;
+      bytes = 0;
     }
     count++;
     blocks += placement.blockCount;
+    bytes += end - start;
   }
   if (count > 0) ends.push(events.length);
   return ends;

@@ -40,6 +40,8 @@ export class RawEvent {
   hasSaltField = false;
   /** Texts among the extra keys, a list a block; null where there are none. */
   extraKeys: readonly (readonly ExtraKey[])[] | null = null;
+  /** An extra key of a kind that no router can tell from none (`safe` alone reads such events). */
+  hasUnsupportedExtraKey = false;
   /** Image data a block; null where the field is nil or absent. */
   mmInfos: readonly (MmInfo | null)[] | null = null;
   groupIdx: number | null = null;
@@ -53,10 +55,20 @@ export class RawEvent {
   }
 }
 
+/** A well-formed event that could not be used (`safe`; in `strict` it costs the batch). */
+export interface DroppedEvent {
+  readonly reason: 'unknown_tag' | 'bad_field' | 'missing_field' | 'bad_hash';
+  /** It may have been a removal, so that routers may believe in blocks that are gone. */
+  readonly mayBeRemoval: boolean;
+}
+
 export interface NativeBatch {
   /** Rank the batch names, as u32; null where it names none. */
   readonly dpRank: number | null;
   readonly events: readonly RawEvent[];
+  readonly dropped: readonly DroppedEvent[];
+  /** The engine's version is one that cannot be relayed; its events are filtered from here on. */
+  readonly isEngineUnsupported: boolean;
   /** Arrival, ms on the monotonic clock. */
   readonly arrivedAtMs: number;
 }

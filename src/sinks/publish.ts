@@ -14,6 +14,8 @@ import type { RouterEventSink } from './sink.ts';
 
 export interface PublishOptions {
   readonly envelopes: EnvelopeEncoder;
+  /** Bytes that messages are cut to; without it, only events and blocks are counted. */
+  readonly maxMessageBytes?: () => number;
   /** Told about a message that no plane will take; the owner bounds what it says of it. */
   readonly onTooLarge?: (messageBytes: number, maxMessageBytes: number) => void;
 }
@@ -23,7 +25,7 @@ export function publish(
   metrics: RelayMetrics,
   options: PublishOptions,
 ): OperatorFunction<RouterBatch, void> {
-  const { envelopes, onTooLarge } = options;
+  const { envelopes, maxMessageBytes, onTooLarge } = options;
   const send = (message: PlaneMessage): void => {
     const { length } = message.envelope;
     if (length > sink.maxMessageBytes) {
@@ -36,7 +38,7 @@ export function publish(
   };
   return map((batch) => {
     let first = 0;
-    for (const end of messageEnds(batch.events)) {
+    for (const end of messageEnds(batch.events, maxMessageBytes?.())) {
       send(envelopes.encode(batch, first, end, Date.now()));
       first = end;
     }

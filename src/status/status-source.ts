@@ -63,6 +63,8 @@ export interface RankStatus {
   readonly counters: RankCounters;
   readonly filtered_by_reason: Readonly<Partial<Record<FilterReason, number>>>;
   /** Upper bounds of the buckets that hold the quantiles. */
+  /** Where this rank's events leave; on the ZMQ plane each rank has an address of its own. */
+  readonly plane_endpoint: string | null;
   readonly latency_ms: { readonly p50: number | null; readonly p99: number | null };
   /** Entries waiting, by stage. */
   readonly queues: Readonly<Record<string, number>>;

@@ -6,7 +6,7 @@ import type { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import { cleared, removed, shown, stored } from '../support/placements.ts';
 
 function coalesced(maxBatchBlocks: number, ...events: PlacementEvent[]): string[] {
-  const coalescer = new Coalescer(maxBatchBlocks, new RelayMetrics());
+  const coalescer = new Coalescer({ maxBatchBlocks }, new RelayMetrics());
   const out: PlacementEvent[] = [];
   for (const event of events) coalescer.push(event, out);
   coalescer.flush(out);
@@ -73,7 +73,7 @@ test('image data stays with its block', () => {
   const info = { mmHashes: BigUint64Array.of(5n), offsets: [new BigUint64Array(0)] };
   const last = stored(2n, [3n]);
   last.mmInfos = [info];
-  const coalescer = new Coalescer(128, new RelayMetrics());
+  const coalescer = new Coalescer({ maxBatchBlocks: 128 }, new RelayMetrics());
   const out: PlacementEvent[] = [];
   for (const event of [stored(null, [1n, 2n]), last]) coalescer.push(event, out);
   coalescer.flush(out);
@@ -81,7 +81,7 @@ test('image data stays with its block', () => {
 });
 
 test('what is kept outlives the native batch, grows, and is exact', () => {
-  const coalescer = new Coalescer(100_000, new RelayMetrics());
+  const coalescer = new Coalescer({ maxBatchBlocks: 100_000 }, new RelayMetrics());
   const out: PlacementEvent[] = [];
   for (let hash = 1n; hash <= 2000n; hash++) {
     coalescer.push(stored(hash === 1n ? null : hash - 1n, [hash]), out);

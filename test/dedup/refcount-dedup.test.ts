@@ -5,7 +5,7 @@ import type { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import { cleared, removed, shown, stored } from '../support/placements.ts';
 
 function passed(events: PlacementEvent[], metrics = new RelayMetrics(), max = 1000): string[] {
-  const dedup = new RefcountDedup(max, metrics);
+  const dedup = new RefcountDedup({ maxTrackedBlocks: max }, metrics);
   const out: PlacementEvent[] = [];
   for (const event of events) dedup.push(event, out);
   return out.map(shown);

@@ -52,11 +52,11 @@ async function send(engine: EngineStub, worker: Worker, scenario: Scenario): Pro
 
 /** Messages that our own reader refuses; each has to be counted by the worker, none twice. */
 function malformedIn(scenario: Scenario): number {
-  const reader = new BatchReader();
+  const reader = new BatchReader({ compat: 'strict', engine: 'vllm' });
   return scenario.input.filter(({ frames }) => {
     if (frames === undefined) return false;
     arena.reset();
-    const message = readFrames(framesOf(frames));
+    const message = readFrames(framesOf(frames), 'strict');
     return typeof message === 'string' || typeof reader.read(message.payload, 0) === 'string';
   }).length;
 }

@@ -48,7 +48,7 @@ test('U64Set holds 200,000 keys, gives half of them up, and is empty after clear
   const random = (index: number): bigint => (BigInt(index) * 0x9e37_79b9_7f4a_7c15n) % 2n ** 64n;
   for (let start = 0; start < 200_000; start += 1000) {
     arena.reset();
-    set.addAll(U64List.of(...Array.from({ length: 1000 }, (_, i) => random(start + i))));
+    set.addAll(U64List.of(...Array.from({ length: 1000 }, (_, i) => random(start + i))), 1e6);
   }
   expect(set.size).toBe(200_000);
   for (let start = 0; start < 200_000; start += 2000) {
@@ -104,4 +104,13 @@ test('U64List.repeats() finds any repeated entry and the parent', () => {
     }),
     fixedSeed,
   );
+});
+
+test('a bound refuses new keys, counts them, and leaves those held alone', () => {
+  arena.reset();
+  const set = new U64Set();
+  expect(set.addAll(U64List.of(1n, 2n, 3n, 1n), 2)).toBe(1);
+  expect(set.addAll(U64List.of(2n, 4n), 2)).toBe(1);
+  expect(set.size).toBe(2);
+  set.free();
 });

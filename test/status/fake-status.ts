@@ -11,6 +11,7 @@ export function rankStatus(dpRank: number, overrides: Partial<RankStatus> = {}):
     dp_rank: dpRank,
     worker_id: '18446744073709551615',
     publisher_id: '9007199254740991',
+    plane_endpoint: 'tcp://127.0.0.1:5570',
     state: 'flowing',
     degraded: [],
     engine: {

@@ -126,8 +126,8 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   );
   const rank = body.ranks[0] as RankStatus;
   expect(Object.keys(rank).join(' ')).toBe(
-    'dp_rank worker_id publisher_id state degraded engine counters filtered_by_reason ' +
-      'latency_ms queues blocks last_event_id block_size',
+    'dp_rank worker_id publisher_id plane_endpoint state degraded engine counters ' +
+      'filtered_by_reason latency_ms queues blocks last_event_id block_size',
   );
   expect(Object.keys(rank.engine)).toEqual(
     'endpoint connected last_seq emitted_seq last_batch_age_ms replay'.split(' '),

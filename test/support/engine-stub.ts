@@ -2,12 +2,19 @@
 import { XPublisher } from 'zeromq';
 
 export class EngineStub {
-  readonly #socket: XPublisher = new XPublisher({ linger: 2000, sendHighWaterMark: 0 });
+  readonly #socket: XPublisher;
   #subscribed: Promise<unknown> = Promise.resolve();
 
+  private constructor(ipv6 = false) {
+    this.#socket = new XPublisher({ linger: 2000, sendHighWaterMark: 0, ipv6 });
+  }
+
   /** Binds to a free port, or to the endpoint given. */
-  static async start(endpoint = 'tcp://127.0.0.1:0'): Promise<EngineStub> {
-    const stub = new EngineStub();
+  static async start(
+    endpoint = 'tcp://127.0.0.1:0',
+    options: { ipv6?: boolean } = {},
+  ): Promise<EngineStub> {
+    const stub = new EngineStub(options.ipv6);
     await stub.#socket.bind(endpoint);
     stub.#subscribed = stub.#socket.receive();
     return stub;

@@ -6,19 +6,27 @@ import { arena } from '../../src/kernel/arena.ts';
 import { readFrames } from '../../src/listener/frames.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { type PipelineConfig, pipeline } from '../../src/pipeline.ts';
+import type { Compat } from '../../src/protocol/compat.ts';
 import type { NativeBatch } from '../../src/protocol/native-batch.ts';
 import { MemorySink } from '../../src/sinks/memory.ts';
 import { decodeEnvelope, type PublishedMessage } from './scenarios.ts';
 
 export class InProcessRelay {
   readonly metrics: RelayMetrics = new RelayMetrics();
-  readonly liveSet: LiveSet = new LiveSet(this.metrics);
+  readonly liveSet: LiveSet = new LiveSet(8_000_000, this.metrics);
   readonly #sink: MemorySink;
   readonly #native$ = new Subject<NativeBatch>();
-  readonly #reader = new BatchReader();
+  readonly #reader: BatchReader;
+  readonly #compat: Compat;
   readonly #scheduler = new VirtualTimeScheduler();
 
-  constructor(config: PipelineConfig, maxMessageBytes?: number) {
+  constructor(
+    config: PipelineConfig,
+    maxMessageBytes?: number,
+    engine: 'vllm' | 'sglang' | 'trtllm' = 'vllm',
+  ) {
+    this.#compat = config.compat;
+    this.#reader = new BatchReader({ compat: config.compat, engine });
     this.#sink = new MemorySink(maxMessageBytes);
     this.#scheduler.maxFrames = 0;
     pipeline(this.#native$, {
@@ -39,7 +47,7 @@ export class InProcessRelay {
   }
 
   push(frames: readonly Uint8Array[]): void {
-    const message = readFrames(frames);
+    const message = readFrames(frames, this.#compat);
     if (typeof message === 'string') {
       this.metrics.malformed[message]++;
       return;
@@ -52,6 +60,11 @@ export class InProcessRelay {
 
   stop(): void {
     this.#native$.complete();
+  }
+
+  /** Size of each message as it leaves. */
+  get envelopeBytes(): number[] {
+    return this.#sink.messages.map((message) => message.envelope.length);
   }
 
   get published(): PublishedMessage[] {

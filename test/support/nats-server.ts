@@ -158,7 +158,8 @@ function cleanUpAfter(child: ChildProcess, folder: string): Promise<void> {
       rmSync(folder, { recursive: true, force: true });
       resolve();
     };
-    child.once('exit', gone);
+    // 'close' and not 'exit': what the server had to say has then been read to its end.
+    child.once('close', gone);
     // Without a process, as when the binary cannot be run, there is no exit either.
     child.once('error', () => child.pid === undefined && gone());
   });

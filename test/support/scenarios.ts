@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { unpack } from 'msgpackr';
 import type { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { PipelineConfig } from '../../src/pipeline.ts';
+import type { Compat } from '../../src/protocol/compat.ts';
 import { EnvelopeEncoder } from '../../src/protocol/envelope.ts';
 import { readJsonLines } from './vectors.ts';
 
@@ -74,8 +75,14 @@ export function readScenarios(file: string): Scenario[] {
 /** The server the captures were made against took messages of up to 1 MiB. */
 export const CAPTURED_MAX_PAYLOAD_BYTES: number = 1 << 20;
 
-export function pipelineConfigOf(settings: ScenarioSettings): PipelineConfig {
+export function pipelineConfigOf(
+  settings: ScenarioSettings,
+  compat: Compat = 'strict',
+): PipelineConfig {
   return {
+    compat,
+    fullReports: false,
+    maxMessageBytes: CAPTURED_MAX_PAYLOAD_BYTES,
     workerId: BigInt(settings.worker_id),
     blockSize: settings.kv_block_size,
     batchingTimeoutMs: settings.batching_timeout_ms ?? 0,

@@ -61,11 +61,38 @@ function readInteger(at: usize, end: usize): usize {
   return next;
 }
 
-/** Reads `count` hashes (i64 or u64, equal bits) to the u64 list `out`. */
-export function readHashes(at: usize, end: usize, count: u32, out: usize): usize {
+/** Reads a `bin` of 8 bytes or more; its last 8, big-endian, are the value. */
+function readByteHash(at: usize, end: usize): usize {
+  const marker = load<u8>(at) as u32;
+  if (marker < 0xc4 || marker > 0xc6) return NOT_AN_INTEGER;
+  const width = (1 as usize) << ((marker - 0xc4) as usize);
+  if (at + 1 + width > end) return TRUNCATED;
+  let length = load<u8>(at, 1) as usize;
+  if (width == 2) length = bswap<u16>(load<u16>(at, 1)) as usize;
+  else if (width == 4) length = bswap<u32>(load<u32>(at, 1)) as usize;
+  // Compared as what is left, since an address plus a declared length could wrap.
+  if (length > end - (at + 1 + width)) return TRUNCATED;
+  if (length < 8) return NOT_AN_INTEGER;
+  const next = at + 1 + width + length;
+  value = bswap<u64>(load<u64>(next - 8));
+  return next;
+}
+
+/**
+ * Reads `count` hashes (i64 or u64, equal bits; with `takesBytes` also digests as `bin`) to the u64
+ * list `out`.
+ */
+export function readHashes(
+  at: usize,
+  end: usize,
+  count: u32,
+  out: usize,
+  takesBytes: u32,
+): usize {
   for (let i: u32 = 0; i < count; i++) {
     if (at >= end) return TRUNCATED;
-    const next = readInteger(at, end);
+    let next = readInteger(at, end);
+    if (next == NOT_AN_INTEGER && takesBytes != 0) next = readByteHash(at, end);
     if (next <= TRUNCATED) return next;
     store<u64>(out, value);
     out += 8;

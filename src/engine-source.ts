@@ -1,0 +1,113 @@
+/**
+ * EngineSource: one engine socket, its dialect, and the relays of the ranks it carries.
+ *
+ * strict   one socket is one relay; events of any rank pass under its ids.
+ * safe     a batch goes to the relay of its rank; a rank that is not among them is counted and dropped;
+ *          a batch without a rank belongs to the first one.
+ * Owns     the listener and the batch reader. The kernel's arena is given up before each message.
+ */
+import { rankEndpoint } from './config/addresses.ts';
+import type { WorkerConfig } from './config/worker-config.ts';
+import { BatchReader } from './engines/batch-reader.ts';
+import { assertInvariant } from './errors.ts';
+import { arena } from './kernel/arena.ts';
+import { EngineListener, type ListenerEvent } from './listener/engine-listener.ts';
+import type { EngineMessage } from './listener/frames.ts';
+import type { Logger, Warner } from './log.ts';
+import { diverges } from './protocol/compat.ts';
+import type { NativeBatch } from './protocol/native-batch.ts';
+import type { Relay } from './relay.ts';
+
+export interface EngineSourceDeps {
+  readonly config: WorkerConfig;
+  /** Of the ranks on this socket, first rank first; one at least. */
+  readonly relays: readonly Relay[];
+  readonly logger: Logger;
+  readonly warner: Pick<Warner, 'warn'>;
+}
+
+export class EngineSource {
+  readonly listener: EngineListener;
+  readonly relays: readonly Relay[];
+  readonly #first: Relay;
+  readonly #config: WorkerConfig;
+  readonly #logger: Logger;
+  readonly #warner: Pick<Warner, 'warn'>;
+  readonly #reader: BatchReader;
+
+  constructor({ config, relays, logger, warner }: EngineSourceDeps) {
+    const [first] = relays;
+    assertInvariant(first !== undefined, 'an engine socket without a rank');
+    this.relays = relays;
+    this.#first = first;
+    this.#config = config;
+    this.#logger = logger;
+    this.#warner = warner;
+    this.#reader = new BatchReader(config);
+    this.listener = new EngineListener(
+      {
+        endpoint: rankEndpoint(config.engineEndpoint, first.dpRank - config.dpRank),
+        bind: config.engineBind,
+        topic: config.engineTopic,
+        receiveHwm: config.engineReceiveHwm,
+        maxMessageBytes: config.engineMaxMessageBytes,
+        compat: config.compat,
+        onEvent: (event) => this.#takeListenerEvent(event),
+      },
+      first.metrics,
+    );
+    this.listener.messages$.subscribe((message) => this.#relayMessage(message));
+  }
+
+  #relayMessage({ payload }: EngineMessage): void {
+    arena.reset();
+    const batch = this.#reader.read(payload, this.listener.lastMessageAtMs ?? performance.now());
+    if (typeof batch === 'string') {
+      // Which rank it was for cannot be told, so all of this socket may have lost something.
+      for (const { metrics } of this.relays) metrics.unreadableMessages++;
+      this.#first.metrics.malformed[batch]++;
+      this.#warnMalformed(batch, payload.length);
+      return;
+    }
+    this.#route(batch);
+  }
+
+  #route(batch: NativeBatch): void {
+    if (!diverges(this.#config.compat, 'rank-routing')) {
+      this.#first.push(batch);
+      return;
+    }
+    const { dpRank } = batch;
+    if (dpRank === null) {
+      this.#first.push({ ...batch, dpRank: this.#first.dpRank });
+      return;
+    }
+    const relay = this.relays[dpRank - this.#first.dpRank];
+    if (relay !== undefined) {
+      relay.push(batch);
+      return;
+    }
+    this.#first.metrics.foreignRankBatches++;
+    const fields = { endpoint: this.listener.endpoint, dpRank };
+    this.#warner.warn('foreign_rank', fields, 'a batch of a rank that is not ours was dropped');
+  }
+
+  #takeListenerEvent(event: ListenerEvent): void {
+    const { endpoint } = this.listener;
+    if (event.kind === 'malformed') {
+      for (const { metrics } of this.relays) metrics.unreadableMessages++;
+      this.#warnMalformed(event.reason, null);
+    } else if (event.kind === 'gap') {
+      for (const { metrics } of this.relays) metrics.engineGaps++;
+      const fields = { endpoint, missingBatches: event.missingBatches };
+      this.#warner.warn('engine_gap', fields, 'batches of the engine are missing');
+    } else {
+      this.#logger.info({ endpoint }, `engine ${event.kind}`);
+    }
+  }
+
+  #warnMalformed(reason: string, payloadBytes: number | null): void {
+    const fields = { endpoint: this.listener.endpoint, reason, payloadBytes };
+    this.#warner.warn(`malformed_${reason}`, fields, 'an engine message was dropped');
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * OversizeSplitter: parts of events that no message of the plane could carry (`safe`).
+ *
+ * In/out   an event that fits passes as it is; of one that does not, stores become a chain of stores (the
+ *          parent of a part is the last block of the part before, the session is repeated, image data
+ *          stays with its block) and removes several removes.
+ * Limit    asked for each event: it can change when the plane reconnects.
+ * Owns     a buffer to measure in; no ids: they are given afterwards, contiguously. Never throws.
+ */
+import { EncodeBuffer, MAX_BLOCK_BYTES } from '../kernel/encode-buffer.ts';
+import { MAX_ENVELOPE_HEAD_BYTES } from '../protocol/envelope.ts';
+import { PlacementEvent } from '../protocol/placement-event.ts';
+import { RouterEventEncoder } from '../protocol/router-event.ts';
+import type { Stage } from '../stage.ts';
+
+/** Largest id there will be, so that what is measured is never smaller than what is sent. */
+const LARGEST_EVENT_ID = Number.MAX_SAFE_INTEGER;
+
+/** Most that an event has around its blocks and its session id. */
+const MAX_EVENT_HEAD_BYTES = 256;
+
+export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
+  readonly #maxMessageBytes: () => number;
+  readonly #encoder: RouterEventEncoder;
+  readonly #scratch = new EncodeBuffer();
+
+  /** `maxMessageBytes` of the whole message, envelope included. */
+  constructor(workerId: bigint, maxMessageBytes: () => number) {
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#encoder = new RouterEventEncoder(workerId);
+  }
+
+  push(event: PlacementEvent, out: PlacementEvent[]): void {
+    const roomBytes = this.#maxMessageBytes() - MAX_ENVELOPE_HEAD_BYTES;
+    if (this.#fits(event, roomBytes)) {
+      out.push(event);
+      return;
+    }
+    const { blockCount } = event;
+    let start = 0;
+    while (start < blockCount) {
+      const end = this.#endOfPart(event, start, roomBytes);
+      out.push(part(event, start, end));
+      start = end;
+    }
+  }
+
+  flush(): void {}
+
+  #fits(event: PlacementEvent, roomBytes: number): boolean {
+    if (event.blockCount < 2) return true;
+    // Most events are far from the limit, so the bound decides without measuring.
+    if (event.mmInfos === null && this.#atMost(event, event.blockCount) <= roomBytes) return true;
+    return this.#measured(event) <= roomBytes;
+  }
+
+  /** As many blocks from `start` as surely fit, one at least. */
+  #endOfPart(event: PlacementEvent, start: number, roomBytes: number): number {
+    let end = Math.min(
+      event.blockCount,
+      start + Math.max(1, Math.floor((roomBytes - this.#atMost(event, 0)) / MAX_BLOCK_BYTES)),
+    );
+    if (event.mmInfos === null) return end;
+    while (end - start > 1 && this.#measured(part(event, start, end)) > roomBytes) {
+      end = start + Math.ceil((end - start) / 2);
+    }
+    return end;
+  }
+
+  #atMost(event: PlacementEvent, blockCount: number): number {
+    const sessionBytes = (event.sessionId?.length ?? 0) * 3;
+    return MAX_EVENT_HEAD_BYTES + sessionBytes + blockCount * MAX_BLOCK_BYTES;
+  }
+
+  #measured(event: PlacementEvent): number {
+    this.#scratch.reset();
+    this.#encoder.encode(this.#scratch, event, LARGEST_EVENT_ID);
+    return this.#scratch.length;
+  }
+}
+
+function part(event: PlacementEvent, start: number, end: number): PlacementEvent {
+  const { type, dpRank, storageTier, blockHashes, tokensHashes, arrivedAtMs } = event;
+  const result = new PlacementEvent(
+    type,
+    dpRank,
+    storageTier,
+    blockHashes.slice(start, end - start),
+    tokensHashes?.slice(start, end - start) ?? null,
+    arrivedAtMs,
+  );
+  result.hasParent = start > 0 || event.hasParent;
+  result.parentLow = start > 0 ? blockHashes.lowAt(start - 1) : event.parentLow;
+  result.parentHigh = start > 0 ? blockHashes.highAt(start - 1) : event.parentHigh;
+  result.mmInfos = event.mmInfos?.slice(start, end) ?? null;
+  result.sessionId = event.sessionId;
+  result.rawEventId = event.rawEventId;
+  return result;
+}
