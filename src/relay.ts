@@ -7,12 +7,15 @@
 import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
+import type { NatsConnection } from './connections/nats.ts';
+import { assertInvariant } from './errors.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
 import type { DegradedCode } from './metrics/degraded.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { pipeline } from './pipeline.ts';
+import { diverges } from './protocol/compat.ts';
 import { EnvelopeEncoder } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
@@ -30,6 +33,8 @@ export interface RelayDeps {
   readonly publisherId: number;
   readonly warner: Pick<Warner, 'warn'>;
   readonly onPlaneChange: (isConnected: boolean) => void;
+  /** Shared by all ranks; null on the other planes. */
+  readonly nats: NatsConnection | null;
 }
 
 export class Relay {
@@ -46,14 +51,14 @@ export class Relay {
   readonly #native$ = new Subject<NativeBatch>();
   readonly #ended: Promise<void>;
 
-  constructor({ config, dpRank, publisherId, warner, onPlaneChange }: RelayDeps) {
+  constructor({ config, dpRank, publisherId, warner, onPlaneChange, nats }: RelayDeps) {
     this.dpRank = dpRank;
     this.publisherId = publisherId;
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
     this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
-    this.plane = this.#createPlane();
+    this.plane = this.#createPlane(nats);
     this.#ended = this.#runPipeline();
   }
 
@@ -71,6 +76,11 @@ export class Relay {
     this.#native$.complete();
     await this.#ended;
     await this.plane.stop(drainMs);
+    const { outboxMessages, outboxBytes } = this.plane;
+    if (outboxMessages > 0) {
+      const fields = { dpRank: this.dpRank, outboxMessages, outboxBytes };
+      this.#warner.warn('unconfirmed_at_stop', fields, 'messages were not confirmed by the plane');
+    }
     this.liveSet?.free();
   }
 
@@ -144,7 +154,7 @@ export class Relay {
     });
   }
 
-  #createPlane(): Plane {
+  #createPlane(nats: NatsConnection | null): Plane {
     const { metrics, publisherId } = this;
     const config = this.#config;
     const onEvent = (event: PlaneEvent): void => this.#takePlaneEvent(event);
@@ -155,21 +165,17 @@ export class Relay {
       const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
       return new ZmqPlane({ endpoint, publisherId, outboxBytes, lingerMs, onEvent }, metrics);
     }
+    assertInvariant(nats !== null, 'the NATS plane has no connection');
     return new NatsPlane(
       {
         subject: kvEventsSubject(config.namespace, config.component, config.endpoint),
         servers: config.natsServer,
-        username: config.natsAuthUsername,
-        password: config.natsAuthPassword,
-        token: config.natsAuthToken,
-        nkey: config.natsAuthNkey,
-        credentialsFile: config.natsAuthCredentialsFile,
-        caCertPath: config.natsTlsCaCertPath,
-        clientCertPath: config.natsTlsClientCertPath,
-        clientKeyPath: config.natsTlsClientKeyPath,
         outboxBytes,
+        resumeDelayMs: config.natsResumeDelayMs,
+        resends: diverges(config.compat, 'resend'),
         onEvent,
       },
+      nats,
       metrics,
     );
   }

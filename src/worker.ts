@@ -9,6 +9,8 @@ import { randomBytes } from 'node:crypto';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { maskedSettings } from './config/masked-settings.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
+import { NatsConnection } from './connections/nats.ts';
+import { natsClientOptions } from './connections/nats-access.ts';
 import { EngineSource } from './engine-source.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
@@ -53,6 +55,8 @@ class RelayWorker implements Worker {
   /** One a rank, first rank first. */
   readonly #relays: readonly Relay[];
   readonly #sources: readonly EngineSource[];
+  /** One for all ranks; null on the other planes. */
+  readonly #nats: NatsConnection | null;
   readonly #server: StatusServer | null;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
   readonly #startedAt = new Date();
@@ -66,12 +70,14 @@ class RelayWorker implements Worker {
     this.#config = config;
     this.#warner = createWarner(logger);
     const { dpRank, dpSize, eventPlane, engineSockets } = config;
+    this.#nats = eventPlane === 'nats' ? createNats(config, this.#warner) : null;
+    const shared = { config, warner: this.#warner, nats: this.#nats };
     this.#relays = Array.from({ length: dpSize }, (_, offset) => {
       const rank = dpRank + offset;
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
       const publisherId = randomPublisherId();
-      return new Relay({ config, dpRank: rank, publisherId, warner: this.#warner, onPlaneChange });
+      return new Relay({ ...shared, dpRank: rank, publisherId, onPlaneChange });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
@@ -86,6 +92,7 @@ class RelayWorker implements Worker {
       this.#lastTickMs = performance.now();
     }, TICK_MS);
     if (this.#server !== null) this.httpUrl = (await this.#server.start()).url;
+    if (this.#stopping === null) this.#nats?.start();
     for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
@@ -176,6 +183,7 @@ class RelayWorker implements Worker {
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
     const drainMs = Math.max(0, deadlineMs - performance.now());
     await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
+    await this.#nats?.stop();
     await this.#server?.stop();
     clearInterval(this.#ticker);
     this.#loopDelay.disable();
@@ -187,6 +195,27 @@ class RelayWorker implements Worker {
     if (!this.ready().ready) return 'starting';
     return isDegraded ? 'degraded' : 'ready';
   }
+}
+
+function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsConnection {
+  return new NatsConnection({
+    client: natsClientOptions({
+      servers: config.natsServer,
+      username: config.natsAuthUsername,
+      password: config.natsAuthPassword,
+      token: config.natsAuthToken,
+      nkey: config.natsAuthNkey,
+      credentialsFile: config.natsAuthCredentialsFile,
+      caCertPath: config.natsTlsCaCertPath,
+      clientCertPath: config.natsTlsClientCertPath,
+      clientKeyPath: config.natsTlsClientKeyPath,
+    }),
+    startupTimeoutMs: config.natsStartupConnectTimeoutSeconds * 1000,
+    onError: (error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      warner.warn('plane_error', { reason }, 'NATS cannot be reached');
+    },
+  });
 }
 
 /** Random, 1 … 2^53 − 1: routers read it from JSON. */

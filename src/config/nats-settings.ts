@@ -14,6 +14,7 @@ export interface NatsSettings {
   readonly natsTlsClientKeyPath: string | null;
   readonly natsTlsInsecure: boolean;
   readonly natsStartupConnectTimeoutSeconds: number;
+  readonly natsResumeDelayMs: number;
 }
 
 export const natsSettings: SettingRows<NatsSettings> = {
@@ -67,6 +68,16 @@ export const natsSettings: SettingRows<NatsSettings> = {
     fallback: '120',
     help: 'How long the start waits for NATS',
     remedy: 'Give the seconds a start may take',
+  },
+  natsResumeDelayMs: {
+    flag: '--nats-resume-delay-ms',
+    environment: 'KVRELAY_NATS_RESUME_DELAY_MS',
+    kind: integer(0, 60_000, 'MS'),
+    fallback: '1000',
+    onlyOnPlane: 'nats',
+    strictLacks: 'sends no message again',
+    help: 'Pause after a reconnect, so that subscribers are back before the backlog goes out',
+    remedy: 'Give the milliseconds that routers need to subscribe again',
   },
 };
 

@@ -25,7 +25,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--zmq-broker', BROKERLESS, { environment: 'DYN_ZMQ_BROKER_URL' }),
   notYet(null, BROKERLESS, { environment: 'DYN_ZMQ_BROKER_ENABLED', accepted: ['off'] }),
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
-  notYet('--nats-resume-delay-ms', 'Leave it out'),
   notYet('--discovery', NO_DISCOVERY, { environment: null, accepted: ['none'] }),
   notYet('--discovery-dir', NO_DISCOVERY, { environment: null }),
   notYet('--etcd-endpoints', NO_DISCOVERY, { environment: null }),

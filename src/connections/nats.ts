@@ -1,33 +1,23 @@
 /**
- * NatsConnection: one connection to NATS that is never given up.
+ * NatsConnection: one connection to NATS that is never given up, shared by the planes of all ranks.
  *
  * Retries  from the first attempt on, capped and jittered, also after a refused authorisation.
  * Never    hands a message to a client that is not connected: it would keep it and throw it away.
- * Source   nats 2.29: at each redial the client's own buffer is dropped.
+ * Source   nats 2.29: at each redial the client's own buffer is dropped and open flushes are rejected.
  */
-import { readFileSync } from 'node:fs';
-import {
-  type Authenticator,
-  type NatsConnection as Client,
-  type ConnectionOptions,
-  connect,
-  credsAuthenticator,
-  Events,
-  nkeyAuthenticator,
-} from 'nats';
+import { type NatsConnection as Client, type ConnectionOptions, connect, Events } from 'nats';
 
-export interface NatsOptions {
-  readonly servers: readonly string[];
-  readonly username: string | null;
-  readonly password: string | null;
-  readonly token: string | null;
-  readonly nkey: string | null;
-  readonly credentialsFile: string | null;
-  readonly caCertPath: string | null;
-  readonly clientCertPath: string | null;
-  readonly clientKeyPath: string | null;
-  readonly onConnected: () => void;
-  readonly onDisconnected: () => void;
+export interface NatsListener {
+  /** `isFirst` is false for a reconnect, after which nothing unconfirmed can be relied upon. */
+  onConnected(isFirst: boolean): void;
+  onDisconnected(): void;
+}
+
+export interface NatsConnectionOptions {
+  /** Servers, authentication and TLS, as the client takes them. */
+  readonly client: ConnectionOptions;
+  /** Without a connection for this long after the start, that is said as an error; it goes on trying. */
+  readonly startupTimeoutMs: number;
   readonly onError: (error: unknown) => void;
 }
 
@@ -36,17 +26,19 @@ const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 4000;
 
 export class NatsConnection {
-  readonly #options: NatsOptions;
+  readonly #options: NatsConnectionOptions;
+  readonly #listeners: NatsListener[] = [];
   #client: Client | null = null;
   #isConnected = false;
   #isStopping = false;
+  #startupTimer: NodeJS.Timeout | undefined;
   #wake: (() => void) | null = null;
   #running: Promise<void> = Promise.resolve();
   disconnects = 0;
   /** Connections since the start, the first included. */
   connects = 0;
 
-  constructor(options: NatsOptions) {
+  constructor(options: NatsConnectionOptions) {
     this.#options = options;
   }
 
@@ -59,9 +51,17 @@ export class NatsConnection {
     return this.#client?.info?.max_payload ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Begins to connect; the outcome shows in `isConnected` and the call-backs. */
+  listen(listener: NatsListener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Begins to connect; the outcome shows in `isConnected` and at the listeners. */
   start(): void {
     this.#running = this.#run();
+    const { startupTimeoutMs, onError } = this.#options;
+    this.#startupTimer = setTimeout(() => {
+      onError(new Error(`no connection within ${startupTimeoutMs / 1000} s, trying on`));
+    }, startupTimeoutMs);
   }
 
   /** Hands a message to the connected client. Throws what the client throws. */
@@ -69,17 +69,17 @@ export class NatsConnection {
     this.#client?.publish(subject, message);
   }
 
-  /** Waits at most `drainMs` for the server to take what it was given, then closes. */
-  async stop(drainMs: number): Promise<void> {
+  /** Resolves once the server has taken everything before it; rejects where the link breaks first. */
+  async confirm(): Promise<void> {
+    if (this.#client === null) throw new Error('no connection to NATS');
+    await this.#client.flush();
+  }
+
+  async stop(): Promise<void> {
     this.#isStopping = true;
+    clearTimeout(this.#startupTimer);
     this.#wake?.();
-    const client = this.#client;
-    if (client !== null) {
-      // A frozen server never answers, so the flush alone would not end.
-      if (this.#isConnected)
-        await Promise.race([client.flush().catch(() => undefined), pause(drainMs)]);
-      await client.close();
-    }
+    await this.#client?.close();
     await this.#running;
   }
 
@@ -91,7 +91,7 @@ export class NatsConnection {
         waitMs = FIRST_WAIT_MS;
         await this.#follow(client);
       } catch (error) {
-        this.#options.onError(error);
+        if (!this.#isStopping) this.#options.onError(error);
       }
       if (this.#isStopping) break;
       await this.#sleep(waitMs * (0.5 + Math.random() / 2));
@@ -116,56 +116,38 @@ export class NatsConnection {
   }
 
   async #followStatus(client: Client): Promise<void> {
-    for await (const { type } of client.status()) {
+    for await (const { type, data } of client.status()) {
       if (type === Events.Disconnect) this.#setConnected(false);
       else if (type === Events.Reconnect) this.#setConnected(true);
+      else if (type === Events.Error) this.#options.onError(new Error(typeof data === 'string' ? data : type));
     }
   }
 
   #setConnected(isConnected: boolean): void {
     if (this.#isConnected === isConnected) return;
     this.#isConnected = isConnected;
+    clearTimeout(this.#startupTimer);
     if (isConnected) this.connects++;
     else this.disconnects++;
-    if (isConnected) this.#options.onConnected();
-    else this.#options.onDisconnected();
+    for (const listener of this.#listeners) {
+      if (isConnected) listener.onConnected(this.connects === 1);
+      else listener.onDisconnected();
+    }
   }
 
   #clientOptions(): ConnectionOptions {
-    const { servers, caCertPath, clientCertPath, clientKeyPath } = this.#options;
-    const isTls = servers.some((server) => server.startsWith('tls://'));
     return {
-      servers: servers.map((server) => server.replace(/^(nats|tls):\/\//, '')),
       name: 'kvrelay',
       timeout: ATTEMPT_TIMEOUT_MS,
       maxReconnectAttempts: -1,
       reconnectTimeWait: FIRST_WAIT_MS,
       reconnectJitter: FIRST_WAIT_MS,
       ignoreAuthErrorAbort: true,
+      // A frozen server answers no ping: the link counts as broken after three.
       pingInterval: 5000,
       maxPingOut: 2,
-      ...this.#authentication(),
-      ...(isTls && {
-        tls: {
-          ...(caCertPath !== null && { caFile: caCertPath }),
-          ...(clientCertPath !== null && { certFile: clientCertPath }),
-          ...(clientKeyPath !== null && { keyFile: clientKeyPath }),
-        },
-      }),
+      ...this.#options.client,
     };
-  }
-
-  /** The first method that is configured, in Dynamo's order. */
-  #authentication(): ConnectionOptions {
-    const { username, password, token, nkey, credentialsFile } = this.#options;
-    if (username !== null) return { user: username, ...(password !== null && { pass: password }) };
-    if (token !== null) return { token };
-    let authenticator: Authenticator | undefined;
-    if (nkey !== null) authenticator = nkeyAuthenticator(new TextEncoder().encode(nkey));
-    else if (credentialsFile !== null) {
-      authenticator = credsAuthenticator(readFileSync(credentialsFile));
-    }
-    return authenticator === undefined ? {} : { authenticator };
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -178,10 +160,4 @@ export class NatsConnection {
     });
     this.#wake = null;
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

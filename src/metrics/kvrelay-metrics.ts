@@ -43,6 +43,11 @@ const RANK_COUNTERS: readonly Row<(metrics: RelayMetrics) => number>[] = [
   ],
   ['published_messages_total', 'Messages handed to the event plane', (m) => m.publishedMessages],
   ['published_bytes_total', 'Bytes handed to the event plane', (m) => m.publishedBytes],
+  [
+    'resent_messages_total',
+    'Messages handed to the event plane again after a reconnect',
+    (m) => m.resentMessages,
+  ],
 ];
 
 const LABELLED_RANK_COUNTERS: readonly LabelledRow<

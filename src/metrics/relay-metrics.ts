@@ -157,6 +157,8 @@ export class RelayMetrics {
   readonly publishedBlocks: Counts<PublishedEventType> = zeroCounts(PUBLISHED_EVENT_TYPES);
   publishedMessages = 0;
   publishedBytes = 0;
+  /** Messages handed over again after a reconnect. */
+  resentMessages = 0;
   readonly publishFailures: Counts<PublishFailureReason> = zeroCounts(PUBLISH_FAILURE_REASONS);
   readonly relayLatencySeconds: Histogram = new Histogram(LATENCY_BOUNDS_SECONDS);
 

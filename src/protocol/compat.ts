@@ -16,6 +16,7 @@ export const DIVERGENCES = [
   'chunk',
   'rank-routing',
   'split',
+  'resend',
   'empty-store',
   'tier-namespaces',
   'ambiguous-forgotten',

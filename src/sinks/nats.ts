@@ -1,22 +1,33 @@
 /**
- * NatsPlane: core NATS, one subject.
+ * NatsPlane: core NATS, one subject, nothing lost on the way to the server.
  *
  * Subject  namespace.<ns>.component.<c>.endpoint.<e>.kv-events, each name with bytes outside
  *          [A-Za-z0-9_-] as %XX; no headers, no reply.
- * Sends    once a turn of the event loop: a write for each message costs more than the message.
+ * Sends    once a turn of the event loop: a write for each message costs more than the message. At most
+ *          WINDOW_BYTES are with the client unconfirmed, which is all that a broken link can swallow.
+ * Confirms by PONG: a probe each PROBE_MS or PROBE_BYTES, never one a message.
+ * Resends  after a reconnect, once subscribers had time to be back: the same bytes, numbers and ids.
  * Down     messages wait in the outbox, bounded; the oldest go first, counted.
- * Source   ai-dynamo/dynamo 1.6.1, NATS event plane.
+ * Source   ai-dynamo/dynamo 1.6.1, NATS event plane (subject and message; the rest is ours).
  */
-import { NatsConnection, type NatsOptions } from '../connections/nats.ts';
+import type { NatsConnection } from '../connections/nats.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
 import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
-export interface NatsPlaneOptions
-  extends Omit<NatsOptions, 'onConnected' | 'onDisconnected' | 'onError'> {
+const WINDOW_BYTES = 4 << 20;
+const PROBE_BYTES = 256 << 10;
+const PROBE_MS = 50;
+
+export interface NatsPlaneOptions {
   readonly subject: string;
+  readonly servers: readonly string[];
   readonly outboxBytes: number;
+  /** Pause after a reconnect, jittered from half of it to all of it. */
+  readonly resumeDelayMs: number;
+  /** `strict`: as Dynamo's client, what was handed over once is not sent again. */
+  readonly resends: boolean;
   readonly onEvent: PlaneListener;
 }
 
@@ -43,21 +54,31 @@ export class NatsPlane implements Plane {
   readonly #connection: NatsConnection;
   readonly #outbox: Outbox;
   #isScheduled = false;
+  #isPaused = false;
+  /** Number of the message handed over last; lower again once older ones are resent. */
+  #lastSequence = -1;
+  /** Sent before and to be sent again: they count as resent, not as published. */
+  #resendUntil = -1;
+  #unprobedBytes = 0;
+  #probeTimer: NodeJS.Timeout | undefined;
+  #resumeTimer: NodeJS.Timeout | undefined;
+  /** Called whenever something was confirmed, while a stop waits for it. */
+  #onConfirmed: (() => void) | null = null;
 
-  constructor(options: NatsPlaneOptions, metrics: RelayMetrics) {
+  constructor(options: NatsPlaneOptions, connection: NatsConnection, metrics: RelayMetrics) {
     const { onEvent } = options;
     this.#options = options;
     this.#metrics = metrics;
+    this.#connection = connection;
     this.endpoint = `${options.servers.join(',')} ${options.subject}`;
     this.#outbox = new Outbox(options.outboxBytes);
-    this.#connection = new NatsConnection({
-      ...options,
-      onConnected: () => {
+    connection.listen({
+      onConnected: (isFirst) => {
         onEvent({ kind: 'connected' });
-        this.#schedule();
+        if (isFirst) this.#schedule();
+        else this.#resumeLater();
       },
       onDisconnected: () => onEvent({ kind: 'disconnected' }),
-      onError: (error) => onEvent({ kind: 'error', error }),
     });
   }
 
@@ -85,9 +106,7 @@ export class NatsPlane implements Plane {
     return Math.max(0, this.#connection.connects - 1);
   }
 
-  async start(): Promise<void> {
-    this.#connection.start();
-  }
+  async start(): Promise<void> {}
 
   publish(message: PlaneMessage): void {
     const dropped = this.#outbox.push(message);
@@ -95,13 +114,44 @@ export class NatsPlane implements Plane {
     this.#schedule();
   }
 
+  /** Waits at most `drainMs` for the server to confirm everything; a frozen one never would. */
   async stop(drainMs: number): Promise<void> {
+    this.#isPaused = false;
     this.#sendAll();
-    await this.#connection.stop(drainMs);
+    this.#probe();
+    if (this.#outbox.length > 0 && drainMs > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, drainMs);
+        this.#onConfirmed = (): void => {
+          if (this.#outbox.length > 0) return;
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    clearTimeout(this.#probeTimer);
+    clearTimeout(this.#resumeTimer);
+  }
+
+  #resumeLater(): void {
+    if (!this.#options.resends) this.#outbox.confirm(this.#lastSequence);
+    // A second outage may come before all that the first one swallowed has been sent again.
+    this.#resendUntil = Math.max(this.#resendUntil, this.#lastSequence);
+    this.#outbox.rewind();
+    this.#isPaused = true;
+    const { resumeDelayMs } = this.#options;
+    clearTimeout(this.#resumeTimer);
+    this.#resumeTimer = setTimeout(
+      () => {
+        this.#isPaused = false;
+        this.#schedule();
+      },
+      resumeDelayMs * (0.5 + Math.random() / 2),
+    );
   }
 
   #schedule(): void {
-    if (this.#isScheduled || !this.isConnected) return;
+    if (this.#isScheduled || this.#isPaused || !this.isConnected) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -110,21 +160,44 @@ export class NatsPlane implements Plane {
   }
 
   #sendAll(): void {
-    while (this.isConnected) {
-      const message = this.#outbox.shift();
-      if (message === undefined) return;
-      // Held from before the server had told its limit.
-      if (message.envelope.length > this.maxMessageBytes) {
+    while (this.isConnected && !this.#isPaused && this.#outbox.handedOverBytes < WINDOW_BYTES) {
+      const message = this.#outbox.next();
+      if (message === undefined) break;
+      const { sequence, envelope } = message;
+      // Held from before the server had told its limit, or a lower one.
+      if (envelope.length > this.maxMessageBytes) {
         this.#drop('payload_too_large', 1);
         continue;
       }
       try {
-        this.#connection.publish(this.#options.subject, message.envelope);
+        this.#connection.publish(this.#options.subject, envelope);
       } catch (error) {
         this.#drop('client', 1);
         this.#options.onEvent({ kind: 'error', error });
       }
+      if (sequence <= this.#resendUntil) this.#metrics.resentMessages++;
+      this.#lastSequence = sequence;
+      this.#unprobedBytes += envelope.length;
+      if (this.#unprobedBytes >= PROBE_BYTES) this.#probe();
     }
+    if (this.#unprobedBytes > 0) this.#probeTimer ??= setTimeout(() => this.#probe(), PROBE_MS);
+  }
+
+  #probe(): void {
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = undefined;
+    this.#unprobedBytes = 0;
+    if (!this.isConnected) return;
+    const sequence = this.#lastSequence;
+    this.#connection.confirm().then(
+      () => {
+        this.#outbox.confirm(sequence);
+        this.#sendAll();
+        this.#onConfirmed?.();
+      },
+      // The link broke first: everything unconfirmed is sent again after the reconnect.
+      () => undefined,
+    );
   }
 
   #drop(reason: 'outbox_full' | 'payload_too_large' | 'client', messages: number): void {

@@ -1,5 +1,8 @@
 /**
- * Outbox: messages that wait for their plane, bounded in bytes.
+ * Outbox: messages that are kept until the plane has confirmed them, bounded in bytes.
+ *
+ *     confirmed (gone) │ handed over, not confirmed │ waiting
+ *                      ▲ oldest                     ▲ next()
  *
  * Full     the oldest whole messages go, since a router heals a hole at the front with one query.
  * Owns     nothing but the list; the plane counts what was given up.
@@ -9,29 +12,45 @@ import type { PlaneMessage } from '../protocol/envelope.ts';
 /** What has to be kept of a message; its events' lists do not outlive their batch. */
 export type OutboxMessage = Pick<PlaneMessage, 'sequence' | 'envelope'>;
 
+/** Gone messages in front of the list, before it is copied without them. */
+const COMPACT_AT = 1024;
+
 export class Outbox {
   readonly #maxBytes: number;
   #messages: OutboxMessage[] = [];
-  #first = 0;
+  #oldest = 0;
+  #next = 0;
   #bytes = 0;
+  #handedOverBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
+  /** Bytes kept, handed over or not. */
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Messages kept, handed over or not. */
   get length(): number {
-    return this.#messages.length - this.#first;
+    return this.#messages.length - this.#oldest;
+  }
+
+  get waiting(): number {
+    return this.#messages.length - this.#next;
+  }
+
+  /** Bytes handed over and not confirmed. */
+  get handedOverBytes(): number {
+    return this.#handedOverBytes;
   }
 
   /** Adds a message; returns how many older ones, or the message itself, had to go for it. */
   push({ sequence, envelope }: OutboxMessage): number {
     let dropped = 0;
     while (this.length > 0 && this.#bytes + envelope.length > this.#maxBytes) {
-      this.shift();
+      this.#dropOldest();
       dropped++;
     }
     if (envelope.length > this.#maxBytes) return dropped + 1;
@@ -40,17 +59,41 @@ export class Outbox {
     return dropped;
   }
 
-  /** Takes the oldest message. */
-  shift(): OutboxMessage | undefined {
-    const message = this.#messages[this.#first];
+  /** The oldest waiting message, which counts as handed over from here on. */
+  next(): OutboxMessage | undefined {
+    const message = this.#messages[this.#next];
     if (message === undefined) return undefined;
-    this.#bytes -= message.envelope.length;
-    this.#first++;
-    // Half of a long list is moved at most once for each message in it.
-    if (this.#first >= 1024 && this.#first * 2 >= this.#messages.length) {
-      this.#messages = this.#messages.slice(this.#first);
-      this.#first = 0;
-    }
+    this.#next++;
+    this.#handedOverBytes += message.envelope.length;
     return message;
+  }
+
+  /** Gives up handed-over messages with numbers up to `sequence`: they have arrived. */
+  confirm(sequence: number): void {
+    while (this.#oldest < this.#next) {
+      const message = this.#messages[this.#oldest];
+      if (message === undefined || message.sequence > sequence) return;
+      this.#dropOldest();
+    }
+  }
+
+  /** Makes everything that is not confirmed wait again; returns how many messages that is. */
+  rewind(): number {
+    const count = this.#next - this.#oldest;
+    this.#next = this.#oldest;
+    this.#handedOverBytes = 0;
+    return count;
+  }
+
+  #dropOldest(): void {
+    const message = this.#messages[this.#oldest] as OutboxMessage;
+    this.#bytes -= message.envelope.length;
+    if (this.#next > this.#oldest) this.#handedOverBytes -= message.envelope.length;
+    else this.#next++;
+    this.#oldest++;
+    if (this.#oldest < COMPACT_AT || this.#oldest * 2 < this.#messages.length) return;
+    this.#messages = this.#messages.slice(this.#oldest);
+    this.#next -= this.#oldest;
+    this.#oldest = 0;
   }
 }

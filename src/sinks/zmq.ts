@@ -117,9 +117,10 @@ export class ZmqPlane implements Plane {
 
   /** The one writer of the socket: a second send at the same time would be refused. */
   async #sendAll(): Promise<void> {
-    for (let message = this.#outbox.shift(); message; message = this.#outbox.shift()) {
+    for (let message = this.#outbox.next(); message; message = this.#outbox.next()) {
       try {
         await this.#socket.send(this.#frames(message));
+        this.#outbox.confirm(message.sequence);
       } catch (error) {
         this.#metrics.publishFailures.client++;
         this.#options.onEvent({ kind: 'error', error });

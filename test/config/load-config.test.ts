@@ -43,6 +43,7 @@ test('loadConfig() fills in every default', () => {
     natsTlsClientKeyPath: null,
     natsTlsInsecure: false,
     natsStartupConnectTimeoutSeconds: 120,
+    natsResumeDelayMs: 1000,
     http: '127.0.0.1:9464',
     shutdownTimeoutMs: 5000,
     logLevel: 'info',

@@ -73,6 +73,7 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
   natsTlsClientCertPath: [''],
   natsTlsClientKeyPath: [''],
   natsTlsInsecure: ['', '2'],
+  natsResumeDelayMs: ['-1', '60001', '1.5', ''],
   natsStartupConnectTimeoutSeconds: ['0', '-1', '86401', 'x'],
   http: ['', '9464', ':9464', '*:9464', '::1:9464', 'h:65536', 'on', 'http://h:1'],
   shutdownTimeoutMs: ['-1', '7001', '5s'],

@@ -85,6 +85,8 @@ describe.skipIf(!natsServerAvailable())('the NATS plane', () => {
     const numbers = routers.on(subject).map(({ sequence }) => sequence);
     expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
     expect(numbers.at(-1)).toBe(49);
+    // Kept until the server has confirmed them.
+    await eventually(() => worker.status().plane.outbox_messages === 0);
     expect(worker.status().plane).toMatchObject({ connected: true, outbox_messages: 0 });
     expect(worker.ready().ready).toBe(true);
   });
@@ -99,6 +101,8 @@ describe.skipIf(!natsServerAvailable())('the NATS plane', () => {
       placeholder.url,
       '--outbox-bytes',
       '65536',
+      '--shutdown-timeout-ms',
+      '300',
     );
     for (let sequence = 0; sequence < 1000; sequence++) await engine.send(storeFrames(sequence));
     await eventually(() => worker.status().ranks[0]?.counters.published_events === 1000);
