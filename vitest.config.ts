@@ -1,28 +1,5 @@
 import type { ViteUserConfig } from 'vitest/config';
-import type { Reporter } from 'vitest/node';
-
-/** Names what was left out and why, and ends with the counts in one plain line. */
-const closingCounts: Reporter = {
-  onTestRunEnd(files, unhandledErrors) {
-    const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
-    const leftOut: string[] = [];
-    for (const file of files) {
-      let skipped = 0;
-      for (const test of file.children.allTests()) {
-        counts[test.result().state]++;
-        if (test.result().state === 'skipped') skipped++;
-      }
-      // A file that cannot be loaded holds no test that could fail.
-      counts.failed += file.errors().length;
-      if (skipped > 0) leftOut.push(`  ${file.relativeModuleId}: ${skipped}`);
-    }
-    const missing = process.env.KVRELAY_NATS_MISSING;
-    if (leftOut.length > 0) console.log(`Left out:\n${leftOut.join('\n')}`);
-    if (leftOut.length > 0 && missing) console.log(`No nats-server: ${missing}`);
-    const skipped = counts.skipped + counts.pending;
-    console.log(`${counts.passed} passed, ${counts.failed} failed, ${skipped} skipped`);
-  },
-};
+import { closingCounts, missingNatsServer } from './test/support/closing-counts.ts';
 
 const config: ViteUserConfig = {
   test: {
@@ -33,7 +10,7 @@ const config: ViteUserConfig = {
     testTimeout: 30_000,
     hookTimeout: 30_000,
     passWithNoTests: false,
-    reporters: ['default', closingCounts],
+    reporters: ['default', closingCounts(missingNatsServer)],
   },
 };
 
