@@ -119,7 +119,8 @@ export class NatsConnection {
     for await (const { type, data } of client.status()) {
       if (type === Events.Disconnect) this.#setConnected(false);
       else if (type === Events.Reconnect) this.#setConnected(true);
-      else if (type === Events.Error) this.#options.onError(new Error(typeof data === 'string' ? data : type));
+      else if (type === Events.Error)
+        this.#options.onError(new Error(typeof data === 'string' ? data : type));
     }
   }
 
