@@ -1,7 +1,8 @@
 /**
  * The life of one process around one worker: signals, start, stop, exit code.
  *
- * Signals  the first stops cleanly, also during the start; the second ends the process at once.
+ * Signals  the first stops cleanly, also during the start; a second, later than an echo of the first,
+ *          ends the process at once.
  * Bounds   a stop that has not ended `HARD_STOP_MS` after its signal is given up.
  * Codes    0 after a clean stop, 1 where start or stop failed.
  */
@@ -25,6 +26,12 @@ const FAILED_START_STOP_MS = 2000;
 /** Node's longest timer. */
 const FOREVER_MS = 0x7fff_ffff;
 
+/**
+ * npm and `timeout` hand on a signal that this process already has from the terminal or its group: within
+ * this time of the first it is that one again, and no wish to be ended without a drain.
+ */
+const REPEAT_MS = 250;
+
 type StopSignal = 'SIGTERM' | 'SIGINT';
 const STOP_SIGNALS: readonly StopSignal[] = ['SIGTERM', 'SIGINT'];
 
@@ -43,14 +50,19 @@ export class StopSignals {
 
   constructor(source: SignalSource, onSecond: () => void) {
     let resolveFirst: (signal: StopSignal) => void = () => undefined;
+    let firstMs = 0;
     this.first = new Promise((resolve) => {
       resolveFirst = resolve;
     });
     this.#source = source;
     this.#listener = (signal) => {
       this.#count++;
-      if (this.#count === 1) resolveFirst(signal);
-      else onSecond();
+      if (this.#count === 1) {
+        firstMs = performance.now();
+        resolveFirst(signal);
+      } else if (performance.now() - firstMs > REPEAT_MS) {
+        onSecond();
+      }
     };
     for (const signal of STOP_SIGNALS) source.on(signal, this.#listener);
   }

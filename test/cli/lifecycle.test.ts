@@ -63,11 +63,13 @@ test('a signal before the start leaves the worker alone', async () => {
   expect(calls).toEqual([]);
 });
 
-test('every signal after the first forces the exit', async () => {
+test('an echo of the first signal is no second one; a later signal forces the exit', async () => {
   const { onSecond, run, signals, source } = setUp({ stop: () => never });
   const exitCode = run();
   source.emit('SIGTERM', 'SIGTERM');
+  source.emit('SIGTERM', 'SIGTERM');
   expect(onSecond).not.toHaveBeenCalled();
+  await delay(300);
   source.emit('SIGINT', 'SIGINT');
   expect(onSecond).toHaveBeenCalledTimes(1);
   await exitCode;
