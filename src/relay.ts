@@ -101,6 +101,7 @@ export class Relay {
     if (!plane.isConnected) codes.push('plane_disconnected');
     if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
       codes.push('outbox_dropping');
+    if (plane.hasSlowSubscriber) codes.push('slow_subscriber');
     if (metrics.untrackedBlocks + metrics.unindexedBlocks > 0) codes.push('tracking_full');
     if (metrics.isEngineUnsupported) codes.push('engine_unsupported');
     return codes;

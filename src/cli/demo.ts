@@ -21,7 +21,7 @@ import { HttpListenError } from '../status/http-server.ts';
 import type { StatusSnapshot } from '../status/status-source.ts';
 import { createWorker, type Worker } from '../worker.ts';
 import { EngineChild } from './demo-engine.ts';
-import { type Runnable, runUntilSignal, type StopSignals } from './lifecycle.ts';
+import { logNodeWarnings, type Runnable, runUntilSignal, type StopSignals } from './lifecycle.ts';
 import {
   introduction,
   LiveDisplay,
@@ -52,6 +52,7 @@ export async function demo(argv: readonly string[], signals: StopSignals): Promi
   stdout.on('error', () => undefined);
   const display = stdout.isTTY ? new LiveDisplay(stdout) : null;
   const logger = createDemoLogger(config, display);
+  logNodeWarnings(logger);
   logger.debug({ settings: maskedSettings(config) }, 'settings');
   for (const warning of config.warnings) logger.warn(warning);
   const relay = new DemoRelay(config, named, logger);

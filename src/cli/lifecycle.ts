@@ -125,6 +125,17 @@ async function stopWorker(worker: Runnable, logger: Logger, hardStopMs: number):
   return EXIT_FAILED;
 }
 
+/** What libzmq's binding says whenever an option is set later, although this one takes effect at once. */
+const HARMLESS_WARNING = 'Socket option will not take effect until next connect/bind.';
+
+/** Node prints warnings as plain text; on stderr there is nothing but log lines. */
+export function logNodeWarnings(logger: Pick<Logger, 'warn'>): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => {
+    if (message !== HARMLESS_WARNING) logger.warn({ name }, message);
+  });
+}
+
 /** One line for what ended the process; the stack only where the code, not the world, is wrong. */
 export function logFailure(logger: Logger, error: unknown): void {
   const code = errorCode(error);

@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { maskedSettings } from '../config/masked-settings.ts';
 import { createLogger } from '../log.ts';
 import { createWorker } from '../worker.ts';
-import { runUntilSignal, type StopSignals } from './lifecycle.ts';
+import { logNodeWarnings, runUntilSignal, type StopSignals } from './lifecycle.ts';
 
 /** Resolves with the exit code; throws ConfigError before anything is opened. */
 export async function run(argv: readonly string[], signals: StopSignals): Promise<number> {
@@ -17,6 +17,7 @@ export async function run(argv: readonly string[], signals: StopSignals): Promis
     defaults: process.stderr.isTTY ? { logFormat: 'pretty' } : {},
   });
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  logNodeWarnings(logger);
   logger.debug({ settings: maskedSettings(config) }, 'settings');
   for (const warning of config.warnings) logger.warn(warning);
   const worker = createWorker(config, { logger });

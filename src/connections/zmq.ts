@@ -129,7 +129,7 @@ function nextTurn(): Promise<void> {
   });
 }
 
-/** A pending receive of a socket that is closed ends with EAGAIN. */
-function isTryAgain(error: unknown): boolean {
+/** A receive of a socket that is closed, and a send that would have to wait, end with EAGAIN. */
+export function isTryAgain(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }

@@ -90,6 +90,11 @@ export class NatsPlane implements Plane {
     return this.#connection.isConnected;
   }
 
+  /** The server cuts off a slow subscriber by itself; a publisher does not see it. */
+  get hasSlowSubscriber(): boolean {
+    return false;
+  }
+
   get outboxBytes(): number {
     return this.#outbox.bytes;
   }

@@ -6,6 +6,7 @@ export class NonePlane implements Plane {
   readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
   readonly isConnected = true;
   readonly endpoint = null;
+  readonly hasSlowSubscriber = false;
   readonly outboxBytes = 0;
   readonly outboxMessages = 0;
   readonly disconnects = 0;

@@ -1,4 +1,5 @@
 /** Plane: an event plane with its connection, as the worker starts, shows and stops it. */
+import type { PublishFailureReason } from '../metrics/relay-metrics.ts';
 import type { RouterEventSink } from './sink.ts';
 
 export interface Plane extends RouterEventSink {
@@ -6,6 +7,8 @@ export interface Plane extends RouterEventSink {
   readonly isConnected: boolean;
   /** Where routers find it; null before the start and for `none`. */
   readonly endpoint: string | null;
+  /** A subscriber lost messages within the last seconds, being slower than they came. */
+  readonly hasSlowSubscriber: boolean;
   readonly outboxBytes: number;
   readonly outboxMessages: number;
   readonly disconnects: number;
@@ -22,5 +25,5 @@ export type PlaneListener = (event: PlaneEvent) => void;
 export type PlaneEvent =
   | { readonly kind: 'connected' }
   | { readonly kind: 'disconnected' }
-  | { readonly kind: 'dropped'; readonly reason: 'outbox_full' | 'payload_too_large' | 'client' }
+  | { readonly kind: 'dropped'; readonly reason: PublishFailureReason }
   | { readonly kind: 'error'; readonly error: unknown };

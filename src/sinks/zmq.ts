@@ -4,10 +4,12 @@
  * Frames   [0] topic `kv-events`   [1] publisher id, 8 bytes BE   [2] sequence, 8 bytes BE
  *          [3] 0x01, envelope length as u32 BE, envelope
  * Slow     a subscriber that has SEND_HWM messages unread loses further ones; others do not notice.
+ *          libzmq drops without a word, so messages are sent with no-drop: the first one refused counts
+ *          as an episode and goes out dropping; until the slow one has caught up, libzmq passes it over.
  * Source   ai-dynamo/dynamo 1.6.1, direct mode of the ZMQ event plane.
  */
 import { XPublisher } from 'zeromq';
-import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
+import { isTryAgain, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
@@ -16,6 +18,9 @@ import type { Plane, PlaneListener } from './plane.ts';
 
 const SEND_HWM = 100_000;
 const FRAME_VERSION = 1;
+
+/** How long after its last loss a slow subscriber is still shown. */
+const SLOW_SHOWN_MS = 10_000;
 
 /** The address of the ZMQ plane cannot be bound. */
 export class PlaneBindError extends KvRelayError {
@@ -36,6 +41,8 @@ export interface ZmqPlaneOptions {
   /** How long sent messages may linger in the socket after stop(). */
   readonly lingerMs: number;
   readonly onEvent: PlaneListener;
+  /** Unread messages a subscriber may have; fewer only where a test wants to fill it. */
+  readonly sendHwm?: number;
 }
 
 export class ZmqPlane implements Plane {
@@ -49,6 +56,7 @@ export class ZmqPlane implements Plane {
   readonly #topic = Buffer.from(KV_EVENTS_TOPIC);
   readonly #publisherId = Buffer.alloc(8);
   #endpoint: string | null = null;
+  #slowAtMs: number | null = null;
   #sending: Promise<void> | null = null;
   #subscriptions: MessageReader | null = null;
 
@@ -59,7 +67,10 @@ export class ZmqPlane implements Plane {
     this.#publisherId.writeBigUInt64BE(BigInt(options.publisherId));
     this.#socket = new XPublisher({
       ...socketOptions(options.endpoint, options.lingerMs),
-      sendHighWaterMark: SEND_HWM,
+      sendHighWaterMark: options.sendHwm ?? SEND_HWM,
+      // Refused at once instead of waiting for the slowest.
+      noDrop: true,
+      sendTimeout: 0,
     });
     this.#peers = new PeerCount(this.#socket, () => undefined);
   }
@@ -71,6 +82,10 @@ export class ZmqPlane implements Plane {
 
   get endpoint(): string | null {
     return this.#endpoint;
+  }
+
+  get hasSlowSubscriber(): boolean {
+    return this.#slowAtMs !== null && performance.now() - this.#slowAtMs < SLOW_SHOWN_MS;
   }
 
   get outboxBytes(): number {
@@ -119,7 +134,7 @@ export class ZmqPlane implements Plane {
   async #sendAll(): Promise<void> {
     for (let message = this.#outbox.next(); message; message = this.#outbox.next()) {
       try {
-        await this.#socket.send(this.#frames(message));
+        await this.#send(this.#frames(message));
         this.#outbox.confirm(message.sequence);
       } catch (error) {
         this.#metrics.publishFailures.client++;
@@ -127,6 +142,20 @@ export class ZmqPlane implements Plane {
       }
     }
     this.#sending = null;
+  }
+
+  async #send(frames: Buffer[]): Promise<void> {
+    try {
+      await this.#socket.send(frames);
+    } catch (error) {
+      if (!isTryAgain(error)) throw error;
+      this.#slowAtMs = performance.now();
+      this.#metrics.publishFailures.slow_subscriber++;
+      this.#options.onEvent({ kind: 'dropped', reason: 'slow_subscriber' });
+      this.#socket.noDrop = false;
+      await this.#socket.send(frames);
+      this.#socket.noDrop = true;
+    }
   }
 
   #frames({ sequence, envelope }: OutboxMessage): Buffer[] {
