@@ -66,9 +66,10 @@ export function planeReading(relays: readonly Relay[]): PlaneReading {
   };
 }
 
+/** By what reached this rank: its socket may carry others', and what cannot be read is no event. */
 function rankState({ metrics, hasOnlyFilteredEvents }: Relay, listener: EngineListener): RankState {
   if (!listener.isConnected) return 'connecting';
-  if (metrics.engineBatches === 0) return 'idle';
+  if (totalOf(metrics.received) === 0) return 'idle';
   return hasOnlyFilteredEvents ? 'filtered_only' : 'flowing';
 }
 

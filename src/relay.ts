@@ -96,7 +96,7 @@ export class Relay {
     if (!isEngineConnected) codes.push('engine_disconnected');
     if (metrics.engineGaps > metrics.engineGapsAtClear) codes.push('engine_gap');
     if (this.#hasLostMessagesOrRemovals()) codes.push('event_dropped');
-    if (this.#hasOnlyForeignBlockSizes()) codes.push('block_size_mismatch');
+    if (this.#hasOnlyWrongBlockSizes()) codes.push('block_size_mismatch');
     if (this.hasOnlyFilteredEvents) codes.push('filtered_only');
     if (!plane.isConnected) codes.push('plane_disconnected');
     if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
@@ -119,9 +119,8 @@ export class Relay {
     );
   }
 
-  #hasOnlyForeignBlockSizes(): boolean {
-    const seen = this.metrics.blockSizesSeen;
-    return seen.length > 0 && !seen.includes(this.#config.blockSize);
+  #hasOnlyWrongBlockSizes(): boolean {
+    return this.metrics.wrongSizeStores > 0 && this.metrics.usableStores === 0;
   }
 
   #runPipeline(): Promise<void> {

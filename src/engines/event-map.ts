@@ -66,8 +66,9 @@ function readField(reader: MsgpackReader, event: RawEvent, key: string): boolean
       event.blockSize = reader.readUnsigned();
       return true;
     case 'lora_id':
-      event.hasLoraId = !reader.skipNil();
-      if (event.hasLoraId) reader.skip();
+      // An unknown key to the real reader, so any value goes; 0 is no adapter in either form.
+      event.hasLoraId = reader.isInteger() && reader.peek() !== 0;
+      reader.skip();
       return true;
     case 'medium':
       event.medium = readMedium(reader);

@@ -137,6 +137,10 @@ export class RelayMetrics {
   };
   /** Stores that hold no block of the configured size. */
   emptyStores = 0;
+  /** Those of them that name another block size; an offload placeholder names none. */
+  wrongSizeStores = 0;
+  /** Stores that hold a block, cut from a larger chunk or not. */
+  usableStores = 0;
   /** Block sizes that stores named, in the order first seen; bounded. */
   readonly blockSizesSeen: number[] = [];
   /** Events lost before the processor, from holes in the raw event ids. */
@@ -176,6 +180,7 @@ export class RelayMetrics {
 
   noteBlockSize(blockSize: number): void {
     const seen = this.blockSizesSeen;
+    if (blockSize <= 0) return;
     if (!seen.includes(blockSize) && seen.length < MAX_BLOCK_SIZES_SEEN) seen.push(blockSize);
   }
 }

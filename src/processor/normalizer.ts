@@ -97,8 +97,13 @@ export class Normalizer {
   #noteBlockSize(event: RawEvent, blockCount: number): void {
     const metrics = this.#metrics;
     metrics.noteBlockSize(event.blockSize);
-    if (blockCount > 0) return;
+    if (blockCount > 0) {
+      metrics.usableStores++;
+      return;
+    }
     metrics.emptyStores++;
+    const { blockSize } = this.#options;
+    if (event.blockSize > 0 && event.blockSize !== blockSize) metrics.wrongSizeStores++;
     this.#options.onUnusableStore?.(event);
   }
 

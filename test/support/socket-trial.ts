@@ -1,0 +1,136 @@
+/**
+ * The rig of the trials with sockets: stub engines, a worker with id 7 and block size 4 in `safe`, and a
+ * subscriber at every plane address that the worker's status names. All of it goes with the test.
+ */
+import { onTestFinished } from 'vitest';
+import { createLogger } from '../../src/log.ts';
+import type { RankStatus } from '../../src/status/status-source.ts';
+import { createWorker, type Worker } from '../../src/worker.ts';
+import { parseExposition, type Sample } from '../metrics/exposition.ts';
+import { EngineStub } from './engine-stub.ts';
+import { freePorts } from './free-ports.ts';
+import { eventually, ZmqCollector } from './plane-collector.ts';
+import { eventsOf, shown } from './published-events.ts';
+import { BLOCK_SIZE, WORKER_ID } from './trials.ts';
+import { configOf } from './worker-config.ts';
+
+export interface SocketTrialOptions {
+  /** Ranks of the worker, 1 if absent. */
+  readonly ranks?: number;
+  /** Stub engines that are up, the first on the first rank's port; one a rank if absent. */
+  readonly engines?: number;
+  /** Host in the address that the worker is given; engines bind the loopback of its family. */
+  readonly host?: string;
+  readonly flags?: readonly string[];
+}
+
+export class SocketTrial {
+  readonly worker: Worker;
+  /** Log lines so far, each parsed. */
+  readonly logs: Record<string, unknown>[] = [];
+  /** Port of the first rank's engine. */
+  readonly port: number;
+  readonly #engineHost: string;
+  readonly #engines: EngineStub[] = [];
+  readonly #routers: ZmqCollector[] = [];
+
+  /** Resolves when every engine has its subscriber and every plane its router. */
+  static async start(options: SocketTrialOptions = {}): Promise<SocketTrial> {
+    const { ranks = 1, engines = ranks } = options;
+    const trial = new SocketTrial(await freePorts(ranks), ranks, options);
+    for (let offset = 0; offset < engines; offset++) await trial.startEngine(offset);
+    await trial.worker.start();
+    for (const { plane_endpoint } of trial.worker.status().ranks) {
+      const router = new ZmqCollector(plane_endpoint ?? '');
+      onTestFinished(() => router.close());
+      trial.#routers.push(router);
+      await router.subscribed();
+    }
+    for (const engine of trial.#engines) await engine.subscribed();
+    await eventually(() => trial.#connectedEngines() >= engines);
+    return trial;
+  }
+
+  private constructor(port: number, ranks: number, options: SocketTrialOptions) {
+    const { host = '127.0.0.1', flags = [] } = options;
+    this.port = port;
+    this.#engineHost = host === '[::]' ? '[::1]' : '127.0.0.1';
+    const given: Readonly<Record<string, string>> = {
+      '--engine-endpoint': `tcp://${host}:${port}`,
+      '--plane-endpoint': 'tcp://127.0.0.1:0',
+      '--http': '127.0.0.1:0',
+      '--worker-id': String(WORKER_ID),
+      '--block-size': String(BLOCK_SIZE),
+      '--dp-size': String(ranks),
+    };
+    const rig = Object.entries(given).filter(([flag]) => !flags.includes(flag));
+    const config = configOf(...rig.flat(), ...flags);
+    const out = { write: (line: string) => void this.logs.push(JSON.parse(line)) };
+    const logger = createLogger({ level: 'info', format: 'json', out });
+    this.worker = createWorker(config, { logger });
+    onTestFinished(() => this.worker.stop());
+  }
+
+  /** Puts a stub engine on the port of the rank `offset` behind the first. */
+  async startEngine(offset = 0): Promise<void> {
+    const endpoint = `tcp://${this.#engineHost}:${this.port + offset}`;
+    const engine = await EngineStub.start(endpoint, { ipv6: this.#engineHost.startsWith('[') });
+    onTestFinished(() => engine.close());
+    this.#engines[offset] = engine;
+  }
+
+  async send(frames: readonly Uint8Array[], engine = 0): Promise<void> {
+    await this.#engines[engine]?.subscribed();
+    await this.#engines[engine]?.send(frames);
+  }
+
+  /** What the router of a rank has got, once that is `count` events at least. */
+  async output(count: number, offset = 0): Promise<string[]> {
+    await eventually(() => this.#received(offset).length >= count);
+    return this.#received(offset);
+  }
+
+  /** Fails where `condition` does not come to hold. */
+  async until(condition: () => boolean): Promise<void> {
+    if (!(await eventually(condition))) throw new Error(`still not so: ${String(condition)}`);
+  }
+
+  rank(offset = 0): RankStatus {
+    const rank = this.worker.status().ranks[offset];
+    if (rank === undefined) throw new Error(`no rank ${offset} behind the first`);
+    return rank;
+  }
+
+  get warnings(): Record<string, unknown>[] {
+    return this.logs.filter(({ level }) => level === 'warn');
+  }
+
+  /** An answer of the status server. */
+  async get(path: string): Promise<{ status: number; text: string }> {
+    const response = await fetch(`${this.worker.httpUrl}${path}`);
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Values of the series of that name which have these labels, in the order of the exposition. */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number[]> {
+    const { text } = await this.get('/metrics');
+    const wanted = Object.entries(labels);
+    const matches = (sample: Sample): boolean =>
+      sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value);
+    return parseExposition(text)
+      .filter(matches)
+      .map(({ value }) => value);
+  }
+
+  #received(offset: number): string[] {
+    const published = this.#routers[offset]?.published ?? [];
+    return published.flatMap(({ payload }) => eventsOf(payload)).map(shown);
+  }
+
+  #connectedEngines(): number {
+    const { ranks } = this.worker.status();
+    return new Set(
+      ranks.filter(({ engine }) => engine.connected).map(({ engine }) => engine.endpoint),
+    ).size;
+  }
+}
