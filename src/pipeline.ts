@@ -29,7 +29,6 @@ export interface PipelineConfig
   readonly workerId: bigint;
   readonly batchingTimeoutMs: number;
   readonly maxBatchBlocks: number;
-  readonly maxTrackedBlocks: number;
   /** Root stores may be repeats of what is held; see RefcountDedup. */
   readonly fullReports: boolean;
   /** Most bytes of a message, in `safe`; the plane may allow fewer. */

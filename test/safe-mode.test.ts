@@ -330,3 +330,28 @@ test('every divergence is made somewhere, and nothing else looks at the mode', (
     .map(({ path }) => path);
   expect(comparisons).toEqual([]);
 });
+
+test('a salted block that is removed and stored again in one message keeps its salt', () => {
+  const salted = (salt: string): unknown => storeEvent([1], null, { cache_salt: salt });
+  const child = batch([storeEvent([2], 1)]);
+  const explicit = (salt: string): string | undefined =>
+    play('safe', [batch([storeEvent([2], 1, { cache_salt: salt })])]).tokensHashes[0];
+  const again = (salt: string): unknown[] => [
+    batch([salted('a')]),
+    batch([removeEvent([1]), salted(salt)]),
+    child,
+  ];
+  for (const compat of ['strict', 'safe'] as const) {
+    expect(play(compat, again('a')).tokensHashes.at(-1)).toBe(explicit('a'));
+    expect(play(compat, again('b')).tokensHashes.at(-1)).toBe(explicit('b'));
+  }
+  // Still ambiguous for whoever comes before the next message: missing, never wrong.
+  const ambiguous = [batch([salted('a')]), batch([salted('b')])];
+  const { shown, relay } = play('safe', [
+    ...ambiguous,
+    batch([removeEvent([1, 1]), salted('b')]),
+    child,
+  ]);
+  expect(shown).not.toContain('S 1:[2]');
+  expect(relay.metrics.filtered.stored.ambiguous_cache_namespace).toBe(1);
+});

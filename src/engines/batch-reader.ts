@@ -35,6 +35,7 @@ export interface BatchReaderOptions {
 export class BatchReader {
   readonly #reader: MsgpackReader;
   #batchesToInspect: number;
+  #isUnsupported = false;
 
   constructor({ compat, engine }: BatchReaderOptions) {
     this.#reader = new MsgpackReader(compat);
@@ -54,7 +55,8 @@ export class BatchReader {
       reader.skipNumber();
       const { events, dropped } = readEvents(reader);
       const dpRank = hasRank ? readRank(reader) : null;
-      const isEngineUnsupported = this.#isUnsupported(events);
+      this.#inspect(events);
+      const isEngineUnsupported = this.#isUnsupported;
       return { dpRank, events, dropped, isEngineUnsupported, arrivedAtMs };
     } catch (error) {
       if (error === DAMAGED) return 'msgpack';
@@ -66,12 +68,13 @@ export class BatchReader {
     }
   }
 
-  #isUnsupported(events: readonly RawEvent[]): boolean {
-    if (this.#batchesToInspect === 0) return false;
+  /** What is found holds for every rank of the socket from then on. */
+  #inspect(events: readonly RawEvent[]): void {
+    if (this.#batchesToInspect === 0 || this.#isUnsupported) return;
     const store = events.find(({ type }) => type === 'stored');
-    if (store === undefined) return false;
+    if (store === undefined) return;
     this.#batchesToInspect--;
-    return isPositionBlind(store);
+    this.#isUnsupported = isPositionBlind(store);
   }
 }
 

@@ -35,6 +35,7 @@ interface KernelExports {
   putU64(at: number, low: number, high: number): number;
   putBlocks(at: number, hashes: number, tokensHashes: number, count: number): number;
   putHashes(at: number, hashes: number, count: number): number;
+  setSecret(low: number, high: number): void;
   newTable(wide: number): number;
   clearTable(table: number): void;
   freeTable(table: number): void;
@@ -45,8 +46,16 @@ interface KernelExports {
   tagOf(table: number, low: number, high: number): number;
   copyKeys(table: number, out: number): number;
   namespaceOf(table: number, low: number, high: number, out: number): number;
-  markNamespace(table: number, list: number, count: number, low: number, high: number): void;
-  markUnsalted(table: number, list: number, count: number): void;
+  markNamespace(
+    table: number,
+    list: number,
+    count: number,
+    low: number,
+    high: number,
+    stamp: number,
+  ): void;
+  markUnsalted(table: number, list: number, count: number, stamp: number): void;
+  forgetAmbiguous(table: number, list: number, count: number, stamp: number): void;
   forgetNamespace(table: number, list: number, count: number): void;
 }
 
@@ -62,6 +71,9 @@ const instance = new WebAssembly.Instance(
 
 /** The kernel's functions as they are. Whoever calls one that may grow memory refreshes after it. */
 export const wasm: KernelExports = instance.exports as KernelExports;
+
+const [secretLow = 0, secretHigh = 0] = crypto.getRandomValues(new Uint32Array(2));
+wasm.setSecret(secretLow, secretHigh);
 
 class KernelViews {
   u8: Uint8Array = new Uint8Array(wasm.memory.buffer);

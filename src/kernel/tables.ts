@@ -108,24 +108,30 @@ export class NamespaceTable extends KeyTable {
   }
 
   /** Marks each hash; one that is under another namespace becomes ambiguous. */
-  mark(hashes: U64List, namespaceLow: number, namespaceHigh: number): void {
+  mark(hashes: U64List, namespaceLow: number, namespaceHigh: number, eventId: number): void {
     const { address, length } = hashes;
-    wasm.markNamespace(this.table, address, length, namespaceLow, namespaceHigh);
+    const stamp = stampOf(eventId);
+    wasm.markNamespace(this.table, address, length, namespaceLow, namespaceHigh, stamp);
     views.refresh();
   }
 
   /** What is marked becomes ambiguous; unsalted hashes are not remembered. */
-  markUnsalted(hashes: U64List): void {
-    wasm.markUnsalted(this.table, hashes.address, hashes.length);
-  }
-
-  /** Forgets each hash, ambiguous or not. */
-  forgetAll(hashes: U64List): void {
-    wasm.dropMembers(this.table, hashes.address, hashes.length);
+  markUnsalted(hashes: U64List, eventId: number): void {
+    wasm.markUnsalted(this.table, hashes.address, hashes.length, stampOf(eventId));
   }
 
   /** Forgets each hash that is not ambiguous. */
   forget(hashes: U64List): void {
     wasm.forgetNamespace(this.table, hashes.address, hashes.length);
   }
+
+  /** Forgets each ambiguous hash that no event since `eventId` has stored. */
+  forgetAmbiguous(hashes: U64List, eventId: number): void {
+    wasm.forgetAmbiguous(this.table, hashes.address, hashes.length, stampOf(eventId));
+  }
+}
+
+/** Event ids wrap at 2^30; an entry that many events old is taken for a new one and kept. */
+function stampOf(eventId: number): number {
+  return eventId % 2 ** 30;
 }

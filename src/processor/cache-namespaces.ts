@@ -6,7 +6,8 @@
  * Remove   forgets a block that is not ambiguous. Clear forgets the rank.
  * strict   keeps no tiers apart: a host-tier remove forgets a device block, and an ambiguous block stays
  *          ambiguous until its rank is cleared, as in the real publisher.
- * safe     keeps them apart, and forgets an ambiguous block with its last copy.
+ * safe     keeps them apart, and forgets an ambiguous block with its last copy, where it has not been
+ *          stored again by then.
  * Owns     a kernel table a rank (and tier), made with its first salt. A salt is kept as its digest: all it does is
  *          change the seed of the tokens hash.
  * Source   ai-dynamo/dynamo 1.6.1, cache-namespace rules of the KV publisher.
@@ -17,6 +18,7 @@ import type { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 
 /** Ranks with salts of their own; a stream that names more is no worker. */
@@ -53,19 +55,29 @@ export class CacheNamespaces {
     tier: StorageTier,
     blockHashes: U64List,
     namespace: U64Words | null,
+    rawEventId: number,
   ): void {
-    if (namespace === null) this.#table(dpRank, tier)?.markUnsalted(blockHashes);
-    else this.#makeTable(dpRank, tier)?.mark(blockHashes, namespace.low, namespace.high);
+    if (namespace === null) {
+      this.#table(dpRank, tier)?.markUnsalted(blockHashes, rawEventId);
+      return;
+    }
+    const { low, high } = namespace;
+    this.#makeTable(dpRank, tier)?.mark(blockHashes, low, high, rawEventId);
   }
 
   noteRemoved(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
     this.#table(dpRank, tier)?.forget(blockHashes);
   }
 
-  /** `safe`: no copy of these blocks is left, so nothing about them is ambiguous any more. */
-  noteLastCopyGone(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
+  /**
+   * `safe`: the remove took the last copy of these blocks, so nothing about them is ambiguous any more.
+   * It is told of once it has been counted, when later events may already have been noted here: a block
+   * stored since keeps what is known of it.
+   */
+  noteLastCopyGone(removed: PlacementEvent): void {
     if (!diverges(this.#compat, 'ambiguous-forgotten')) return;
-    this.#table(dpRank, tier)?.forgetAll(blockHashes);
+    const { dpRank, storageTier, blockHashes, rawEventId } = removed;
+    this.#table(dpRank, storageTier)?.forgetAmbiguous(blockHashes, rawEventId);
   }
 
   forgetRank(dpRank: number): void {

@@ -6,7 +6,8 @@
  *          chunk finds its parent; the others get hashes made from it.
  * Remove   of a chunk's hash becomes the removal of its blocks.
  * Owns     how many copies of each chunk are held, a kernel table a rank and k; a clear forgets a rank.
- * Bounds   MAX_FACTORS values of k a rank and MAX_RANKS ranks; beyond, chunks are not cut.
+ * Bounds   maxChunks held, MAX_FACTORS values of k a rank, MAX_RANKS ranks. Beyond them a chunk is not
+ *          cut: its blocks could never be removed again.
  */
 import { RefcountTable } from '../kernel/tables.ts';
 import { U64List } from '../kernel/u64-list.ts';
@@ -15,7 +16,6 @@ import type { StorageTier } from '../protocol/storage-tier.ts';
 
 const MAX_FACTORS = 8;
 const MAX_RANKS = 1024;
-const UNBOUNDED = 0xffff_ffff;
 
 /** Seeds the hashes of a chunk's inner blocks, apart from all seeds of routers and engines. */
 const CHUNK_SEED: U64Words = { low: 0x6b76_6368, high: 0 };
@@ -23,12 +23,22 @@ const CHUNK_SEED: U64Words = { low: 0x6b76_6368, high: 0 };
 export class ChunkCutter {
   /** Chunks held, by rank and by blocks a chunk. */
   readonly #ranks = new Map<number, Map<number, RefcountTable>>();
+  readonly #maxChunks: number;
+  #chunkCount = 0;
+
+  constructor(maxChunks: number) {
+    this.#maxChunks = maxChunks;
+  }
 
   /** Block hashes of `chunkHashes`, `factor` for each; undefined where a bound keeps from it. */
   cut(dpRank: number, chunkHashes: U64List, factor: number): U64List | undefined {
     const table = this.#table(dpRank, factor);
-    if (table === undefined) return undefined;
-    table.countStored(chunkHashes, UNBOUNDED);
+    if (table === undefined || this.#chunkCount + chunkHashes.length > this.#maxChunks) {
+      return undefined;
+    }
+    const before = table.size;
+    if (table.countStored(chunkHashes, this.#maxChunks) > 0) return undefined;
+    this.#chunkCount += table.size - before;
     return blocksOf(chunkHashes, factor);
   }
 
@@ -46,7 +56,10 @@ export class ChunkCutter {
   }
 
   forgetRank(dpRank: number): void {
-    for (const table of this.#ranks.get(dpRank)?.values() ?? []) table.free();
+    for (const table of this.#ranks.get(dpRank)?.values() ?? []) {
+      this.#chunkCount -= table.size;
+      table.free();
+    }
     this.#ranks.delete(dpRank);
   }
 
@@ -60,7 +73,9 @@ export class ChunkCutter {
       if (!table.has(hash.lowAt(0), hash.highAt(0))) continue;
       const copy = new U64List(1);
       copy.append(hash);
+      const before = table.size;
       table.releaseRemoved(copy);
+      this.#chunkCount += table.size - before;
       return factor;
     }
     return null;

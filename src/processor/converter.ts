@@ -25,6 +25,8 @@ export interface ConverterOptions extends PadTokenIds {
   /** Tokens a block as the router counts them. */
   readonly blockSize: number;
   readonly compat: Compat;
+  /** Bound of chunks whose removal has to be expected. */
+  readonly maxTrackedBlocks: number;
 }
 
 /** What the batch and the filter know about an event. */
@@ -37,10 +39,11 @@ export interface EventContext {
 
 export class Converter {
   readonly #options: ConverterOptions;
-  readonly #chunks = new ChunkCutter();
+  readonly #chunks: ChunkCutter;
 
   constructor(options: ConverterOptions) {
     this.#options = options;
+    this.#chunks = new ChunkCutter(options.maxTrackedBlocks);
   }
 
   convert(event: RawEvent, context: EventContext): PlacementEvent {

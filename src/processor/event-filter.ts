@@ -7,11 +7,11 @@
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs; a filtered event takes no raw id.
  */
 import { namespaceDigest } from '../hashing/tokens-hash.ts';
-import type { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
 import type { FilterReason } from '../metrics/relay-metrics.ts';
 import type { Compat } from '../protocol/compat.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 import { AttentionGroups } from './attention-groups.ts';
 import { CacheNamespaces } from './cache-namespaces.ts';
@@ -32,8 +32,11 @@ export class EventFilter {
     this.#namespaces = new CacheNamespaces(compat);
   }
 
-  /** Why `event` is not relayed; null where it is, with `storageTier` and `namespace` set. */
-  rejection(dpRank: number, event: RawEvent): FilterReason | null {
+  /**
+   * Why `event` is not relayed; null where it is, with `storageTier` and `namespace` set. Accepted, it
+   * gets `rawEventId`.
+   */
+  rejection(dpRank: number, event: RawEvent, rawEventId: number): FilterReason | null {
     if (event.type === 'ignored') return 'ignored_event';
     if (event.ownership !== null) {
       return event.ownership === 'kvcr' ? 'unsupported_ownership' : 'unknown_ownership';
@@ -49,20 +52,25 @@ export class EventFilter {
     if (tier === undefined) return 'unknown_medium';
     this.storageTier = tier;
     return event.type === 'stored'
-      ? this.#storedRejection(dpRank, event, tier)
+      ? this.#storedRejection(dpRank, event, tier, rawEventId)
       : this.#removedRejection(dpRank, event, tier);
   }
 
-  /** `safe`: told by reference counting when no copy of these blocks is left. */
-  noteLastCopyGone(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
-    this.#namespaces.noteLastCopyGone(dpRank, tier, blockHashes);
+  /** `safe`: told by reference counting when no copy of the removed blocks is left. */
+  noteLastCopyGone(removed: PlacementEvent): void {
+    this.#namespaces.noteLastCopyGone(removed);
   }
 
   free(): void {
     this.#namespaces.free();
   }
 
-  #storedRejection(dpRank: number, event: RawEvent, tier: StorageTier): FilterReason | null {
+  #storedRejection(
+    dpRank: number,
+    event: RawEvent,
+    tier: StorageTier,
+    rawEventId: number,
+  ): FilterReason | null {
     const { groupIdx, specKind } = event;
     const salt = event.hasSaltField
       ? event.cacheSalt
@@ -82,7 +90,7 @@ export class EventFilter {
     if (namespace === 'ambiguous') return 'ambiguous_cache_namespace';
     this.namespace = namespace;
     if (event.blockHashes !== null) {
-      this.#namespaces.noteStored(dpRank, tier, event.blockHashes, namespace);
+      this.#namespaces.noteStored(dpRank, tier, event.blockHashes, namespace, rawEventId);
     }
     return null;
   }

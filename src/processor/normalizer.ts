@@ -51,8 +51,8 @@ export class Normalizer {
   }
 
   /** Told by reference counting when no copy of these blocks is left. */
-  noteLastCopyGone({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
-    this.#filter.noteLastCopyGone(dpRank, storageTier, blockHashes);
+  noteLastCopyGone(removed: PlacementEvent): void {
+    this.#filter.noteLastCopyGone(removed);
   }
 
   free(): void {
@@ -75,7 +75,7 @@ export class Normalizer {
     metrics.engineEvents[event.type][mediumLabel(event.medium)]++;
     const reason = metrics.isEngineUnsupported
       ? 'engine_unsupported'
-      : filter.rejection(dpRank, event);
+      : filter.rejection(dpRank, event, this.#nextRawEventId);
     if (reason !== null) {
       metrics.filtered[event.type][reason]++;
       return null;

@@ -4,18 +4,23 @@
 import { hash64 } from './xxh3';
 import * as encode from './encode';
 import * as list from './list';
+import { setSecret as setMixSecret } from './mix';
 import * as table from './table';
 
 export { allocate, blockShift, release } from './memory';
 export { readBigrams, readHashes, readTokens } from './msgpack';
 export { putBlocks, putHashes } from './encode';
 export { addMembers, clearTable, copyKeys, countStored, dropMembers, freeTable } from './table';
-export { forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
+export { forgetAmbiguous, forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
 
 // @ts-ignore: decorator
 @inline
 function u64Of(low: u32, high: u32): u64 {
   return ((high as u64) << 32) | (low as u64);
+}
+
+export function setSecret(low: u32, high: u32): void {
+  setMixSecret(u64Of(low, high));
 }
 
 /** XXH3-64 of `length` bytes, to `out`. */
@@ -57,6 +62,7 @@ export function markNamespace(
   count: usize,
   valueLow: u32,
   valueHigh: u32,
+  stamp: u32,
 ): void {
-  table.markNamespace(handle, at, count, u64Of(valueLow, valueHigh));
+  table.markNamespace(handle, at, count, u64Of(valueLow, valueHigh), stamp);
 }

@@ -1,6 +1,7 @@
 // Lists of u64: 8 bytes an entry, little endian, as one run of memory.
 
 import { allocate, blockShift, release } from './memory';
+import { mix } from './mix';
 import { hash64 } from './xxh3';
 
 /** Scratch set for repeats(): key u64 and generation u32 a slot; a new generation empties it. */
@@ -14,8 +15,7 @@ const FEW: usize = 8;
 // @ts-ignore: decorator
 @inline
 function seenBefore(key: u64, mask: usize, stamps: usize): bool {
-  const hash = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15;
-  let slot = ((hash ^ (hash >> 29)) as usize) & mask;
+  let slot = (mix(key) as usize) & mask;
   while (load<u32>(stamps + (slot << 2)) == generation) {
     if (load<u64>(scratch + (slot << 3)) == key) return true;
     slot = (slot + 1) & mask;

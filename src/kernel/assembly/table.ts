@@ -11,20 +11,13 @@
 // [8..]       [8] entries                        tags   c * 4
 
 import { allocate, blockShift, release } from './memory';
+import { mix } from './mix';
 
 const SEGMENTS: usize = 64;
 const SEGMENT_BYTES: usize = 16;
 const HEADER_BYTES: usize = 8;
 const TABLE_BYTES: usize = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
 const FIRST_CAPACITY_SHIFT: u32 = 4;
-
-// Engine hashes are usually good hashes already, but small integers occur too: mix before use.
-// @ts-ignore: decorator
-@inline
-function mix(key: u64): u64 {
-  const h = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15;
-  return h ^ (h >> 29);
-}
 
 // @ts-ignore: decorator
 @inline
@@ -263,12 +256,11 @@ export function addMembers(table: usize, list: usize, count: usize, maxEntries: 
   return refused;
 }
 
-/** Drops each hash of a list that has an entry, whatever its tag; of narrow and wide tables. */
+/** Drops each hash of a list that is a member. */
 export function dropMembers(table: usize, list: usize, count: usize): void {
-  const wide = load<u32>(table, 4);
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    if (find(table, wide, load<u64>(list)) != 0) removeFound(table);
+    if (find(table, 0, load<u64>(list)) != 0) removeFound(table);
   }
 }
 
@@ -297,36 +289,48 @@ export function copyKeys(table: usize, out: usize): u32 {
   return ((at - out) >> 3) as u32;
 }
 
+// A namespace entry's tag: its state in the low two bits, above them the stamp of its last store (a
+// count of events, modulo 2^30).
 const NAMESPACED: u32 = 1;
 const AMBIGUOUS: u32 = 2;
+const STATE_MASK: u32 = 3;
+const HALF_RANGE: u32 = 1 << 31;
 
-/** Tag of the namespace entry of `key`; the namespace itself, where there is one, goes to `out`. */
+/** State of the namespace entry of `key`; the namespace itself, where there is one, goes to `out`. */
 export function namespaceOf(table: usize, key: u64, out: usize): u32 {
-  const tag = find(table, 1, key);
-  if (tag == NAMESPACED) store<u64>(out, load<u64>(atValue));
-  return tag;
+  const state = find(table, 1, key) & STATE_MASK;
+  if (state == NAMESPACED) store<u64>(out, load<u64>(atValue));
+  return state;
 }
 
 /** Marks each hash of a list with namespace `value`; one that has another becomes ambiguous. */
-export function markNamespace(table: usize, list: usize, count: usize, value: u64): void {
+export function markNamespace(
+  table: usize,
+  list: usize,
+  count: usize,
+  value: u64,
+  stamp: u32,
+): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
     const key = load<u64>(list);
     if (!claim(table, 1, key)) continue;
-    if (load<u32>(atTag) == 0) {
+    const tag = load<u32>(atTag);
+    if (tag == 0) {
       store<u64>(atValue, value);
-      insert(table, key, NAMESPACED);
-    } else if (load<u64>(atValue) != value) {
-      store<u32>(atTag, AMBIGUOUS);
+      insert(table, key, NAMESPACED | (stamp << 2));
+    } else {
+      const state = load<u64>(atValue) != value ? AMBIGUOUS : tag & STATE_MASK;
+      store<u32>(atTag, state | (stamp << 2));
     }
   }
 }
 
 /** An unsalted store: what is already marked becomes ambiguous, the rest is not remembered. */
-export function markUnsalted(table: usize, list: usize, count: usize): void {
+export function markUnsalted(table: usize, list: usize, count: usize, stamp: u32): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    if (find(table, 1, load<u64>(list)) != 0) store<u32>(atTag, AMBIGUOUS);
+    if (find(table, 1, load<u64>(list)) != 0) store<u32>(atTag, AMBIGUOUS | (stamp << 2));
   }
 }
 
@@ -334,6 +338,18 @@ export function markUnsalted(table: usize, list: usize, count: usize): void {
 export function forgetNamespace(table: usize, list: usize, count: usize): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    if (find(table, 1, load<u64>(list)) == NAMESPACED) removeFound(table);
+    if ((find(table, 1, load<u64>(list)) & STATE_MASK) == NAMESPACED) removeFound(table);
+  }
+}
+
+/** Forgets each ambiguous hash of a list whose last store came before `stamp`. */
+export function forgetAmbiguous(table: usize, list: usize, count: usize, stamp: u32): void {
+  const end = list + (count << 3);
+  for (; list < end; list += 8) {
+    const tag = find(table, 1, load<u64>(list));
+    if ((tag & STATE_MASK) != AMBIGUOUS) continue;
+    // Both stamps stand in the upper 30 bits, so the difference wraps where they do.
+    const age = (stamp << 2) - (tag & ~STATE_MASK);
+    if (age != 0 && age < HALF_RANGE) removeFound(table);
   }
 }
