@@ -209,6 +209,7 @@ function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsCon
       caCertPath: config.natsTlsCaCertPath,
       clientCertPath: config.natsTlsClientCertPath,
       clientKeyPath: config.natsTlsClientKeyPath,
+      isInsecure: config.natsTlsInsecure,
     }),
     startupTimeoutMs: config.natsStartupConnectTimeoutSeconds * 1000,
     onError: (error) => {

@@ -13,11 +13,13 @@ export interface NatsAccess {
   readonly caCertPath: string | null;
   readonly clientCertPath: string | null;
   readonly clientKeyPath: string | null;
+  /** Any certificate is taken. */
+  readonly isInsecure: boolean;
 }
 
 /** Throws where a file that is named cannot be read. */
 export function natsClientOptions(access: NatsAccess): ConnectionOptions {
-  const { servers, caCertPath, clientCertPath, clientKeyPath } = access;
+  const { servers, caCertPath, clientCertPath, clientKeyPath, isInsecure } = access;
   const isTls = servers.some((server) => server.startsWith('tls://'));
   return {
     servers: servers.map((server) => server.replace(/^(nats|tls):\/\//, '')),
@@ -27,6 +29,8 @@ export function natsClientOptions(access: NatsAccess): ConnectionOptions {
         ...(caCertPath !== null && { caFile: caCertPath }),
         ...(clientCertPath !== null && { certFile: clientCertPath }),
         ...(clientKeyPath !== null && { keyFile: clientKeyPath }),
+        // Handed on to Node's TLS as it is, though the client's types do not name it.
+        ...(isInsecure && { rejectUnauthorized: false }),
       },
     }),
   };

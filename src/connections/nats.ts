@@ -79,7 +79,9 @@ export class NatsConnection {
     this.#isStopping = true;
     clearTimeout(this.#startupTimer);
     this.#wake?.();
-    await this.#client?.close();
+    // An attempt under way ends by itself, in up to ATTEMPT_TIMEOUT_MS; nobody has to wait for it.
+    if (this.#client === null) return;
+    await this.#client.close();
     await this.#running;
   }
 

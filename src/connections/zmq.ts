@@ -4,6 +4,7 @@
  * Heartbeats  a dead link is noticed within HEARTBEAT_INTERVAL_MS + HEARTBEAT_TIMEOUT_MS.
  * Connected   means that the ZMTP handshake is done; a TCP connection alone proves no engine.
  */
+import { rmSync } from 'node:fs';
 import type { Socket } from 'zeromq';
 
 const HEARTBEAT_INTERVAL_MS = 5000;
@@ -59,6 +60,17 @@ export class PeerCount {
   }
 }
 
+/** The port is free, and an ipc file gone, when this resolves. */
+async function unbind(socket: Socket, endpoint: string): Promise<void> {
+  try {
+    await socket.unbind(endpoint);
+  } catch {
+    // Not bound, or closed already.
+  }
+  // libzmq removes the file in its own time, which an exit may cut short.
+  if (endpoint.startsWith('ipc://')) rmSync(endpoint.slice('ipc://'.length), { force: true });
+}
+
 /** Messages and time after which a reader lets timers and other sockets have their turn. */
 const TURN_MESSAGES = 64;
 const TURN_MS = 4;
@@ -74,6 +86,7 @@ export class MessageReader {
   readonly #ended: Promise<void>;
   /** True while the socket has nothing to hand out. */
   #isWaiting = false;
+  #isClosing = false;
   #messageCount = 0;
 
   /** Starts to read; `onMessage` must not throw. */
@@ -86,8 +99,8 @@ export class MessageReader {
     this.#ended = this.#run();
   }
 
-  /** Passes on what has already arrived, for at most `maxMs`, then closes the socket. */
-  async finish(maxMs: number): Promise<void> {
+  /** Passes on what has already arrived, for at most `maxMs`. */
+  async drain(maxMs: number): Promise<void> {
     const deadlineMs = performance.now() + maxMs;
     for (;;) {
       const before = this.#messageCount;
@@ -95,6 +108,12 @@ export class MessageReader {
       if (this.#isWaiting && this.#messageCount === before) break;
       if (performance.now() >= deadlineMs) break;
     }
+  }
+
+  /** Gives `boundTo` up, where the socket is bound, and closes it; resolves when all of it is done. */
+  async close(boundTo: string | null): Promise<void> {
+    this.#isClosing = true;
+    if (boundTo !== null) await unbind(this.#socket, boundTo);
     this.#socket.close();
     await this.#ended;
   }
@@ -108,7 +127,8 @@ export class MessageReader {
         this.#isWaiting = true;
         frames = await this.#socket.receive();
       } catch (error) {
-        if (this.#socket.closed || isTryAgain(error)) return;
+        // A socket that is being unbound is busy.
+        if (this.#isClosing || this.#socket.closed || isTryAgain(error)) return;
         throw error;
       }
       this.#isWaiting = false;

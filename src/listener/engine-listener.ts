@@ -85,8 +85,13 @@ export class EngineListener {
 
   /** Ends the stream; what has already arrived is still passed on, for at most `maxMs`. */
   async stop(maxMs: number): Promise<void> {
-    if (this.#reader === null) this.#socket.close();
-    else await this.#reader.finish(maxMs);
+    const { bind, endpoint } = this.#options;
+    if (this.#reader === null) {
+      this.#socket.close();
+    } else {
+      await this.#reader.drain(maxMs);
+      await this.#reader.close(bind ? endpoint : null);
+    }
     this.#messages$.complete();
   }
 

@@ -125,9 +125,10 @@ export class ZmqPlane implements Plane {
 
   async stop(): Promise<void> {
     await this.#sending;
+    const endpoint = this.#endpoint;
     this.#endpoint = null;
     if (this.#subscriptions === null) this.#socket.close();
-    else await this.#subscriptions.finish(0);
+    else await this.#subscriptions.close(endpoint);
   }
 
   /** The one writer of the socket: a second send at the same time would be refused. */
