@@ -1,10 +1,13 @@
 /**
- * What the data path costs without sockets: time an event and a block, bytes of garbage a batch.
+ * What the data path costs without sockets: time an event, a block and a stage, garbage a batch.
+ *
+ *   node --expose-gc bench/in-process.mjs [--only STREAMS] [--quick]
  *
  * Run by `npm run bench`, against the built package, with a young generation so large that no
  * collection falls between two readings. Each stream runs ROUNDS times in a fresh relay; the median
- * counts.
+ * counts. Prints tables; a parent process gets the figures as a message.
  */
+import { parseArgs } from 'node:util';
 import { Subject } from 'rxjs';
 import {
   arena,
@@ -15,12 +18,14 @@ import {
   RelayMetrics,
   readFrames,
 } from '../dist/index.js';
-import { BLOCK_SIZE, decodeStream, prefillStream } from './streams.mjs';
+import { median, table } from './report.mjs';
+import { STAGE_NAMES, timeStages } from './stages.mjs';
+import { createStream, STREAM_NAMES } from './streams.mjs';
 
 const ROUNDS = 5;
 
-/** Few enough batches that their garbage fits the young generation. */
-const GARBAGE_BATCHES = 1000;
+/** Few enough events, at the stream's end, that their garbage fits the young generation. */
+const GARBAGE_EVENTS = 50_000;
 
 class NullSink {
   maxMessageBytes = Number.POSITIVE_INFINITY;
@@ -31,13 +36,10 @@ class NullSink {
   }
 }
 
-function createRelay() {
-  const metrics = new RelayMetrics();
-  const native$ = new Subject();
-  const sink = new NullSink();
-  const config = {
+function configOf(blockSize) {
+  return {
     workerId: 42n,
-    blockSize: BLOCK_SIZE,
+    blockSize,
     batchingTimeoutMs: 0,
     maxBatchBlocks: 128,
     maxTrackedBlocks: 8_000_000,
@@ -48,68 +50,113 @@ function createRelay() {
     videoTokenId: null,
     envelopes: new EnvelopeEncoder(1),
   };
+}
+
+function createRelay(blockSize) {
+  const metrics = new RelayMetrics();
+  const native$ = new Subject();
+  const sink = new NullSink();
   const liveSet = new LiveSet(8_000_000, metrics);
-  pipeline(native$, { config, liveSet, sink, metrics }).subscribe();
+  pipeline(native$, { config: configOf(blockSize), liveSet, sink, metrics }).subscribe();
   const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
   return {
-    metrics,
     sink,
     push(frames) {
       const message = readFrames(frames, 'safe');
       arena.reset();
       native$.next(reader.read(message.payload, performance.now()));
     },
-    stop: () => native$.complete(),
+    stop() {
+      native$.complete();
+      liveSet.free();
+    },
   };
 }
 
-function median(values) {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-}
-
-function runOnce(stream) {
-  const relay = createRelay();
+function runOnce({ batches, blockSize }) {
+  const relay = createRelay(blockSize);
   const start = performance.now();
-  for (const batch of stream) relay.push(batch.frames);
+  for (const batch of batches) relay.push(batch.frames);
   const ms = performance.now() - start;
   relay.stop();
   return { ms, bytesOut: relay.sink.bytes };
 }
 
 /** Bytes of JavaScript heap that a batch leaves behind, in code that is warm. */
-function garbagePerBatch(stream) {
-  const relay = createRelay();
-  const measured = Math.min(GARBAGE_BATCHES, stream.length >> 1);
-  const warmUp = stream.length - measured;
-  for (const batch of stream.slice(0, warmUp)) relay.push(batch.frames);
+function garbagePerBatch({ batches, blockSize }) {
+  const relay = createRelay(blockSize);
+  let warmUp = batches.length;
+  for (let events = 0; warmUp > batches.length / 2 && events < GARBAGE_EVENTS; ) {
+    warmUp--;
+    events += batches[warmUp].events;
+  }
+  for (const batch of batches.slice(0, warmUp)) relay.push(batch.frames);
   globalThis.gc();
   const before = process.memoryUsage().heapUsed;
-  for (let i = warmUp; i < stream.length; i++) relay.push(stream[i].frames);
+  for (let i = warmUp; i < batches.length; i++) relay.push(batches[i].frames);
   const bytes = process.memoryUsage().heapUsed - before;
   relay.stop();
-  return bytes / measured;
+  return bytes / (batches.length - warmUp);
 }
 
-function measure(name, stream) {
-  const events = stream.reduce((sum, batch) => sum + batch.events, 0);
-  const blocks = stream.reduce((sum, batch) => sum + batch.blocks, 0);
+function stageNsPerEvent({ batches, blockSize, events }) {
+  const rounds = Array.from({ length: ROUNDS }, () =>
+    timeStages(batches, configOf(blockSize), new NullSink()),
+  );
+  const entries = STAGE_NAMES.map((stage, at) => {
+    const ms = median(rounds.map((totals) => totals[at]));
+    return [stage, Math.round((ms * 1e6) / events)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function measure(stream) {
+  const { name, batches, events, blocks } = stream;
   runOnce(stream);
   const rounds = Array.from({ length: ROUNDS }, () => runOnce(stream));
   const ms = median(rounds.map((round) => round.ms));
   return {
     stream: name,
-    batches: stream.length,
+    batches: batches.length,
     events,
     blocks,
-    ns_per_event: Math.round((ms * 1e6) / events),
-    ns_per_block: Math.round((ms * 1e6) / blocks),
-    us_per_batch: Number(((ms * 1000) / stream.length).toFixed(2)),
-    events_per_s: Math.round((events * 1000) / ms),
-    heap_bytes_per_batch: Math.round(garbagePerBatch(stream)),
-    bytes_out_per_batch: Math.round(rounds[0].bytesOut / stream.length),
+    nsPerEvent: Math.round((ms * 1e6) / events),
+    nsPerBlock: Math.round((ms * 1e6) / blocks),
+    usPerBatch: Number(((ms * 1000) / batches.length).toFixed(1)),
+    eventsPerSecond: Math.round((events * 1000) / ms),
+    heapBytesPerBatch: Math.round(garbagePerBatch(stream)),
+    bytesOutPerBatch: Math.round(rounds[0].bytesOut / batches.length),
+    stageNsPerEvent: stageNsPerEvent(stream),
   };
 }
 
-const results = [measure('decode', decodeStream(20_000)), measure('prefill', prefillStream(1_000))];
-console.table(results);
-console.log(JSON.stringify({ node: process.version, results }));
+function print(results) {
+  const whole = [
+    ['batches', ({ batches }) => batches],
+    ['events', ({ events }) => events],
+    ['blocks', ({ blocks }) => blocks],
+    ['ns/event', ({ nsPerEvent }) => nsPerEvent],
+    ['ns/block', ({ nsPerBlock }) => nsPerBlock],
+    ['us/batch', ({ usPerBatch }) => usPerBatch],
+    ['events/s', ({ eventsPerSecond }) => eventsPerSecond],
+    ['heap bytes/batch', ({ heapBytesPerBatch }) => heapBytesPerBatch],
+    ['bytes out/batch', ({ bytesOutPerBatch }) => bytesOutPerBatch],
+  ];
+  const rows = results.map((result) => [result.stream, ...whole.map(([, of]) => of(result))]);
+  const stages = results.map((result) => [
+    result.stream,
+    ...STAGE_NAMES.map((stage) => result.stageNsPerEvent[stage]),
+  ]);
+  process.stdout.write('\nIn process, without sockets\n\n');
+  process.stdout.write(`${table(['stream', ...whole.map(([title]) => title)], rows)}\n`);
+  process.stdout.write('\nIn process, each stage, ns/event\n\n');
+  process.stdout.write(`${table(['stream', ...STAGE_NAMES], stages)}\n`);
+}
+
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, quick: { type: 'boolean', default: false } },
+});
+const names = values.only?.split(',') ?? STREAM_NAMES;
+const results = names.map((name) => measure(createStream(name, values.quick)));
+print(results);
+process.send?.(results);

@@ -1,113 +1,19 @@
 /**
- * Seeded engine streams, as frames ready to send.
+ * Seeded engine streams, as frames ready to send: `{frames, events, blocks}` for each batch.
  *
- * decode   256 sequences; a step stores one block for each of 16 of them, under its true parent; a full
- *          sequence is evicted, last block first, and starts anew
- * prefill  each batch stores one prompt of 128 blocks as a chain; old prompts are evicted
+ * decode     256 sequences; a step stores one block for each of 16 of them, under its true parent; a
+ *            full sequence is evicted, last block first, and starts anew
+ * prefill    each batch stores one prompt of 128 blocks as a chain; old prompts are evicted
+ * trace-16   real requests through a prefix cache (trace-stream.mjs), blocks of 16 tokens
+ * trace-512  the same, blocks of 512 tokens
  *
- * Blocks of 16 tokens, array events with the tail of a hybrid engine: what vLLM 0.22 sends.
+ * Blocks of 16 tokens in the first three.
  */
+import { BatchWriter } from './batch-writer.mjs';
+import { seeded } from './seeded.mjs';
+import { traceStream } from './trace-stream.mjs';
 
-/** Deterministic 32-bit generator (mulberry32). */
-export function seeded(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return (t ^ (t >>> 14)) >>> 0;
-  };
-}
-
-class Writer {
-  #buffer = Buffer.alloc(1 << 16);
-  #length = 0;
-
-  take() {
-    const bytes = Buffer.from(this.#buffer.subarray(0, this.#length));
-    this.#length = 0;
-    return bytes;
-  }
-
-  byte(value) {
-    if (this.#length + 16 > this.#buffer.length) {
-      this.#buffer = Buffer.concat([this.#buffer, Buffer.alloc(this.#buffer.length)]);
-    }
-    this.#buffer[this.#length++] = value;
-  }
-
-  array(count) {
-    if (count < 16) this.byte(0x90 | count);
-    else for (const value of [0xdc, count >> 8, count & 255]) this.byte(value);
-  }
-
-  text(value) {
-    this.byte(0xa0 | value.length);
-    for (let i = 0; i < value.length; i++) this.byte(value.charCodeAt(i));
-  }
-
-  u32(value) {
-    if (value < 128) this.byte(value);
-    else if (value < 65536) for (const v of [0xcd, value >> 8, value & 255]) this.byte(v);
-    else {
-      this.byte(0xce);
-      for (let shift = 24; shift >= 0; shift -= 8) this.byte((value >>> shift) & 255);
-    }
-  }
-
-  hash({ high, low }) {
-    this.byte(0xcf);
-    for (const word of [high, low]) {
-      for (let shift = 24; shift >= 0; shift -= 8) this.byte((word >>> shift) & 255);
-    }
-  }
-
-  nil() {
-    this.byte(0xc0);
-  }
-
-  time() {
-    this.byte(0xcb);
-    for (let i = 0; i < 8; i++) this.byte(i === 0 ? 0x41 : 0);
-  }
-}
-
-function writeStored(writer, hashes, parent, tokens) {
-  writer.array(12);
-  writer.text('BlockStored');
-  writer.array(hashes.length);
-  for (const hash of hashes) writer.hash(hash);
-  if (parent === null) writer.nil();
-  else writer.hash(parent);
-  writer.array(tokens.length);
-  for (const token of tokens) writer.u32(token);
-  writer.u32(BLOCK_SIZE);
-  writer.nil();
-  writer.text('GPU');
-  writer.nil();
-  writer.nil();
-  writer.u32(0);
-  writer.text('full_attention');
-  writer.nil();
-}
-
-function writeRemoved(writer, hashes) {
-  writer.array(4);
-  writer.text('BlockRemoved');
-  writer.array(hashes.length);
-  for (const hash of hashes) writer.hash(hash);
-  writer.text('GPU');
-  writer.u32(0);
-}
-
-function frames(writer, sequence) {
-  const number = Buffer.alloc(8);
-  number.writeBigUInt64BE(BigInt(sequence));
-  return [Buffer.alloc(0), number, writer.take()];
-}
-
-export const BLOCK_SIZE = 16;
+const BLOCK_SIZE = 16;
 const SEQUENCES = 256;
 const EVENTS_A_STEP = 16;
 const BLOCKS_A_SEQUENCE = 64;
@@ -123,13 +29,12 @@ function tools(seed) {
   };
 }
 
-/** `{frames, events, blocks}` for each batch. */
 export function decodeStream(batches, seed = 1) {
   const { random, hash, tokens } = tools(seed);
   const sequences = Array.from({ length: SEQUENCES }, () => []);
   // Sequences are of different ages, so that evictions are spread over the stream.
   const limits = sequences.map(() => 8 + (random() % BLOCKS_A_SEQUENCE));
-  const writer = new Writer();
+  const writer = new BatchWriter();
   const stream = [];
   for (let step = 0; step < batches; step++) {
     const first = (step * EVENTS_A_STEP) % SEQUENCES;
@@ -140,18 +45,15 @@ export function decodeStream(batches, seed = 1) {
       sequences[i] = [];
       limits[i] = BLOCKS_A_SEQUENCE;
     }
-    writer.array(3);
-    writer.time();
-    writer.array(EVENTS_A_STEP + evicted.length);
-    for (const block of evicted) writeRemoved(writer, [block]);
+    writer.start(EVENTS_A_STEP + evicted.length);
+    for (const block of evicted) writer.removed(block);
     for (let i = first; i < first + EVENTS_A_STEP; i++) {
       const stored = hash();
-      writeStored(writer, [stored], sequences[i].at(-1) ?? null, tokens(BLOCK_SIZE));
+      writer.stored([stored], sequences[i].at(-1) ?? null, tokens(BLOCK_SIZE), BLOCK_SIZE);
       sequences[i].push(stored);
     }
-    writer.u32(0);
     const events = EVENTS_A_STEP + evicted.length;
-    stream.push({ frames: frames(writer, step), events, blocks: events });
+    stream.push({ frames: writer.finish(), events, blocks: events });
   }
   return stream;
 }
@@ -159,23 +61,58 @@ export function decodeStream(batches, seed = 1) {
 export function prefillStream(batches, seed = 2) {
   const { hash, tokens } = tools(seed);
   const prompts = [];
-  const writer = new Writer();
+  const writer = new BatchWriter();
   const stream = [];
   for (let step = 0; step < batches; step++) {
     const evicted = prompts.length === PROMPTS_HELD ? prompts.shift().reverse() : [];
     const prompt = Array.from({ length: PROMPT_BLOCKS }, hash);
-    writer.array(3);
-    writer.time();
-    writer.array(1 + evicted.length);
-    for (const block of evicted) writeRemoved(writer, [block]);
-    writeStored(writer, prompt, null, tokens(PROMPT_BLOCKS * BLOCK_SIZE));
-    writer.u32(0);
+    writer.start(1 + evicted.length);
+    for (const block of evicted) writer.removed(block);
+    writer.stored(prompt, null, tokens(PROMPT_BLOCKS * BLOCK_SIZE), BLOCK_SIZE);
     prompts.push([...prompt]);
     stream.push({
-      frames: frames(writer, step),
+      frames: writer.finish(),
       events: 1 + evicted.length,
       blocks: PROMPT_BLOCKS + evicted.length,
     });
   }
   return stream;
+}
+
+/** `size` is batches (of a trace: requests) of a whole run, `quick` of a short one. */
+const STREAMS = {
+  decode: { blockSize: BLOCK_SIZE, size: 36_000, quick: 4000, make: decodeStream },
+  prefill: { blockSize: BLOCK_SIZE, size: 8000, quick: 800, make: prefillStream },
+  'trace-16': { blockSize: 16, size: 1500, quick: 300, make: (n) => traceStream(n, 16) },
+  'trace-512': { blockSize: 512, size: 1500, quick: 300, make: (n) => traceStream(n, 512) },
+};
+
+export const STREAM_NAMES = Object.keys(STREAMS);
+
+export function createStream(name, isQuick) {
+  const { blockSize, size, quick, make } = STREAMS[name];
+  const batches = make(isQuick ? quick : size);
+  const sum = (of) => batches.reduce((total, batch) => total + of(batch), 0);
+  return {
+    name,
+    blockSize,
+    batches,
+    events: sum((batch) => batch.events),
+    blocks: sum((batch) => batch.blocks),
+    bytes: sum((batch) => batch.frames[2].length),
+  };
+}
+
+/** Names the block that ends an end-to-end run; no generator above draws it. */
+const END_HASH = { high: 0xe0d0_e0d0, low: 0xe0d0_e0d1 };
+
+/** As it stands on the wire, engine side and router side alike. */
+export const END_BYTES = Buffer.from('e0d0e0d0e0d0e0d1', 'hex');
+
+/** The frames of the batch that ends a run: one root block with that hash. */
+export function endFrames(sequence, blockSize) {
+  const writer = new BatchWriter(sequence);
+  writer.start(1);
+  writer.stored([END_HASH], null, new Array(blockSize).fill(1), blockSize);
+  return writer.finish();
 }

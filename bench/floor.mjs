@@ -1,0 +1,79 @@
+/**
+ * The floor under a relay: takes engine messages and publishes as many bytes as a relay would, unread.
+ *
+ *   node bench/floor.mjs nats URL ENGINE_ENDPOINT BATCHES BYTES_A_MESSAGE
+ *   node bench/floor.mjs zmq tcp://127.0.0.1:0 ENGINE_ENDPOINT BATCHES BYTES_A_MESSAGE
+ *
+ * Uses     the client libraries of kvrelay, with what is known to make them fast: NATS messages leave
+ *          once a turn of the event loop. What a relay needs above this is its own work.
+ * Says     a line of JSON when it is ready. The last message holds the mark that ends a run.
+ */
+import { connect } from 'nats';
+import { Subscriber, XPublisher } from 'zeromq';
+import { END_BYTES } from './streams.mjs';
+
+const SUBJECT = 'namespace.bench.component.floor.endpoint.generate.kv-events';
+const TURN_MESSAGES = 64;
+
+const [plane, planeAddress, engineEndpoint, batches, bytes] = process.argv.slice(2);
+
+function say(message) {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}
+
+function nextTurn() {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+async function natsPublisher() {
+  const client = await connect({ servers: planeAddress });
+  let waiting = [];
+  const send = () => {
+    for (const message of waiting) client.publish(SUBJECT, message);
+    waiting = [];
+  };
+  const publish = (message) => {
+    waiting.push(message);
+    if (waiting.length === 1) setImmediate(send);
+  };
+  return { publish };
+}
+
+async function zmqPublisher() {
+  const socket = new XPublisher({ linger: 0, sendHighWaterMark: 0 });
+  await socket.bind(planeAddress);
+  const frames = [Buffer.from('kv-events'), Buffer.alloc(8), Buffer.alloc(8)];
+  const waiting = [];
+  let isSending = false;
+  const sendAll = async () => {
+    isSending = true;
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      await socket.send([...frames, next]);
+    }
+    isSending = false;
+  };
+  const publish = (message) => {
+    waiting.push(message);
+    if (!isSending) void sendAll();
+  };
+  return { publish, planeEndpoint: socket.lastEndpoint };
+}
+
+process.stdin.resume().on('end', () => process.exit(0));
+const { publish, planeEndpoint } = await (plane === 'nats' ? natsPublisher() : zmqPublisher());
+const engine = new Subscriber({ receiveHighWaterMark: 0 });
+engine.subscribe();
+engine.connect(engineEndpoint);
+say({ ready: true, planeEndpoint: planeEndpoint ?? null });
+
+const size = Math.max(Number(bytes), END_BYTES.length + 5);
+for (let count = 1; ; count++) {
+  await engine.receive();
+  // A message of its own each time, as a relay has.
+  const message = Buffer.alloc(size);
+  if (count === Number(batches)) END_BYTES.copy(message, size - END_BYTES.length);
+  publish(message);
+  if (count % TURN_MESSAGES === 0) await nextTurn();
+}

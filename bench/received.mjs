@@ -1,0 +1,51 @@
+/** What a run's subscriber has got: messages out of a NATS stream, and whether their numbers have holes. */
+import { Unpackr } from 'msgpackr';
+
+const unpackr = new Unpackr({ useRecords: false, int64AsType: 'bigint' });
+const LINE_END = '\r\n';
+
+/** The payloads of all `MSG` in a whole NATS stream, in order. */
+export function splitNatsStream(bytes) {
+  const messages = [];
+  for (let at = 0; at < bytes.length; ) {
+    const lineEnd = bytes.indexOf(LINE_END, at);
+    if (lineEnd < 0) throw new Error('the NATS stream ends within a line');
+    const line = bytes.toString('latin1', at, lineEnd);
+    at = lineEnd + 2;
+    if (!line.startsWith('MSG ')) continue;
+    const length = Number(line.slice(line.lastIndexOf(' ') + 1));
+    if (at + length > bytes.length) throw new Error('the NATS stream ends within a message');
+    messages.push(bytes.subarray(at, at + length));
+    at += length + 2;
+  }
+  return messages;
+}
+
+/** Messages that are not looked into. */
+export function countOf(messages) {
+  return {
+    messages: messages.length,
+    bytes: messages.reduce((sum, { length }) => sum + length, 0),
+  };
+}
+
+/** Events and blocks in envelopes, and `fault`, what is wrong with their numbers; null where nothing. */
+export function contentOf(messages) {
+  const seen = { events: 0, blocks: 0, lastEventId: 0, fault: null };
+  for (const [index, message] of messages.entries()) {
+    const { sequence, payload } = unpackr.unpack(message);
+    if (Number(sequence) !== index) seen.fault ??= `message ${index} has the number ${sequence}`;
+    for (const { event } of unpackr.unpack(payload)) addEvent(seen, event);
+  }
+  return { ...countOf(messages), ...seen };
+}
+
+function addEvent(seen, { event_id, data }) {
+  const eventId = Number(event_id);
+  if (eventId !== seen.lastEventId + 1) {
+    seen.fault ??= `event ${eventId} comes after event ${seen.lastEventId}`;
+  }
+  seen.lastEventId = eventId;
+  seen.events++;
+  seen.blocks += data.stored?.blocks.length ?? data.removed?.block_hashes.length ?? 0;
+}
