@@ -58,7 +58,7 @@ const NOTICES: Readonly<Record<DegradedCode, readonly [message: string, remedy: 
   ],
   plane_disconnected: [
     'No connection to the event plane: messages wait in the outbox',
-    'Check that the server runs and that --nats-server or --zmq-broker names it',
+    'Check that the server runs and that --nats-server names it',
   ],
   outbox_dropping: [
     'The outbox is full: its oldest messages are dropped, routers must query for them',

@@ -1,7 +1,5 @@
-/** The page's script, part 1 of 4: values as text, and rates from successive snapshots. */
+/** The page's script, part 1 of 8: values as text. */
 export const PAGE_FORMAT_SCRIPT: string = `
-const RATE_WINDOW_S = 10;
-const HISTORY_S = 60;
 const NOTHING = '–';
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const oneDigit = new Intl.NumberFormat('en', {
@@ -43,8 +41,15 @@ function durationText(seconds) {
   return units.slice(first, first + 2).map(([name, size]) => {
     const amount = Math.floor(rest / size);
     rest -= amount * size;
-    return amount + ' ' + name;
-  }).join(' ');
+    return [amount, name];
+  }).filter(([amount], place) => place === 0 || amount > 0).flat().join(' ');
+}
+
+/** A scale's end: in steps, so that it does not move with each value. */
+function roundedUp(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 0.999999);
 }
 
 function bytesText(bytes) {
@@ -63,51 +68,5 @@ function settingText(value) {
   if (value === '') return '(empty)';
   if (Array.isArray(value)) return value.length > 0 ? value.join(', ') : '(none)';
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-/** Counters of the last minute. A restart of the relay, or of the page's link, starts it anew. */
-class History {
-  constructor() {
-    this.startedAt = null;
-    this.samples = [];
-  }
-
-  add(snapshot) {
-    const last = this.samples.at(-1);
-    const isNewRun = snapshot.started_at !== this.startedAt;
-    if (isNewRun || (last && snapshot.uptime_s < last.uptimeS)) this.samples = [];
-    this.startedAt = snapshot.started_at;
-    if (last && snapshot.uptime_s === last.uptimeS) this.samples.pop();
-    const ranks = new Map(snapshot.ranks.map((rank) => [rank.dp_rank, rank.counters]));
-    this.samples.push({ uptimeS: snapshot.uptime_s, ranks });
-    while (this.samples[0].uptimeS < snapshot.uptime_s - HISTORY_S) this.samples.shift();
-  }
-
-  /** Per second over the last RATE_WINDOW_S; null before two samples. dpRank null = all ranks. */
-  rate(counter, dpRank) {
-    const last = this.samples.at(-1);
-    const first = this.samples.find((sample) => sample.uptimeS >= last.uptimeS - RATE_WINDOW_S);
-    return this.between(first, last, counter, dpRank);
-  }
-
-  /** One rate a sample of the last minute, oldest first. */
-  rates(counter) {
-    return this.samples.slice(1).map((sample, before) => ({
-      uptimeS: sample.uptimeS,
-      perSecond: this.between(this.samples[before], sample, counter, null) ?? 0,
-    }));
-  }
-
-  between(first, last, counter, dpRank) {
-    const seconds = last.uptimeS - first.uptimeS;
-    if (!(seconds > 0)) return null;
-    let total = 0;
-    for (const [rank, counters] of last.ranks) {
-      const earlier = first.ranks.get(rank);
-      if (!earlier || (dpRank !== null && dpRank !== rank)) continue;
-      total += counters[counter] - earlier[counter];
-    }
-    return Math.max(0, total / seconds);
-  }
 }
 `;

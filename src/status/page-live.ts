@@ -1,4 +1,4 @@
-/** The page's script, part 4 of 4: the stream, and polling while there is none. */
+/** The page's script, part 8 of 8: the stream, and polling while there is none. */
 export const PAGE_LIVE_SCRIPT: string = `
 const SILENCE_MS = 2500;
 const POLL_TIMEOUT_MS = 3000;
@@ -7,28 +7,33 @@ const history = new History();
 let stream = null;
 let openedAt = 0;
 let lastSnapshotAt = performance.now();
+let lastSnapshot = null;
 let isPolling = false;
 
 function show(snapshot, link) {
   lastSnapshotAt = performance.now();
-  history.add(snapshot);
+  lastSnapshot = snapshot;
+  history.add(snapshot, lastSnapshotAt / 1000);
   showHeader(snapshot);
-  showNotices(snapshot.ranks);
+  const codes = showNotices(snapshot.ranks);
   showFlow(snapshot, history);
   showRanks(snapshot, history);
   showSources(snapshot);
   showSettings(snapshot);
   setText(byId('link'), link);
-  document.body.classList.remove('stale');
+  byId('lost').hidden = true;
+  announce(byId('state').textContent + (codes === '' ? '' : ': ' + codes));
 }
 
 function showLost() {
-  setText(byId('state'), 'No answer from the relay');
-  setTone(byId('state'), 'bad');
-  const seconds = Math.round((performance.now() - lastSnapshotAt) / 1000);
-  setText(byId('link'), 'values are ' + durationText(seconds) + ' old');
-  document.title = 'No answer · kvrelay';
-  document.body.classList.add('stale');
+  showState('No answer', 'bad');
+  const age = durationText(Math.round((performance.now() - lastSnapshotAt) / 1000));
+  setText(byId('lost-age'), lastSnapshot === null
+    ? 'It has not answered for ' + age + '.'
+    : 'What is shown here is ' + age + ' old.');
+  setText(byId('link'), 'waiting');
+  byId('lost').hidden = false;
+  announce('No answer from the relay');
 }
 
 function openStream() {

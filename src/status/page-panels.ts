@@ -1,17 +1,15 @@
-/** The page's script, part 3 of 4: tables of what each rank, source and setting shows. */
+/** The page's script, part 7 of 8: tables of what one rank, the sources and the settings show. */
 export const PAGE_PANELS_SCRIPT: string = `
-/** A panel: columns are ranks, rows are [label, cells]; a cell is a text or [text, tone]. */
+/** A panel: rows are [label, cells], a cell is a text or [text, tone]. */
 function showPanel(parent, id, title, columns, rows) {
-  const panel = byId(id) ?? parent.appendChild(makePanel(id, title));
-  const table = panel.querySelector('table');
+  const panel = byId(id) ?? parent.appendChild(makePanel(id, title, columns));
+  const table = panel.firstElementChild;
   const headings = table.tHead.rows[0];
   resize(headings, columns.length + 1, () => makeHeading('col'));
   columns.forEach((column, index) => setText(headings.cells[index + 1], column));
   const body = table.tBodies[0];
   resize(body, rows.length, () => make('tr', '', makeHeading('row')));
   rows.forEach(([label, cells], index) => showRow(body.rows[index], label, cells));
-  // Only what scrolls needs a stop for the keyboard.
-  panel.tabIndex = panel.scrollWidth > panel.clientWidth ? 0 : -1;
 }
 
 function makeHeading(scope) {
@@ -20,13 +18,11 @@ function makeHeading(scope) {
   return heading;
 }
 
-function makePanel(id, title) {
+function makePanel(id, title, columns) {
   const table = make('table', '', make('caption', '', title));
   table.append(make('thead', '', make('tr', '', make('td'))), make('tbody'));
-  const panel = make('div', 'panel', table);
+  const panel = make('div', columns.length > 1 ? 'panel' : 'panel single', table);
   panel.id = id;
-  panel.setAttribute('role', 'group');
-  panel.setAttribute('aria-label', title);
   return panel;
 }
 
@@ -40,83 +36,57 @@ function showRow(row, label, cells) {
   });
 }
 
-const MAX_REASONS = 5;
-const alarm = (value) => [countText(value), value > 0 ? 'bad' : ''];
-const rateOf = (counter) => (rank, history) => rateText(history.rate(counter, rank.dp_rank));
-
-/** Row label to cell of one rank, by panel. */
-const PANELS = [
-  ['Engine', [
-    ['State', (rank) => [rank.state.replace('_', ' '), rank.state === 'flowing' ? 'good' : '']],
-    ['Connection', ({ engine }) =>
-      engine.connected ? ['connected', 'good'] : ['not connected', 'bad']],
-    ['Endpoint', ({ engine }) => engine.endpoint],
-    ['Last batch', ({ engine }) => ageText(engine.last_batch_age_ms)],
-    ['Last sequence number', ({ engine }) => engine.last_seq ?? NOTHING],
-    ['Passed on up to', ({ engine }) => engine.emitted_seq ?? NOTHING],
-    ['Replay', ({ engine }) => engine.replay],
-  ]],
-  ['Rate and latency', [
-    ['Received events', rateOf('received')],
-    ['Accepted events', rateOf('accepted')],
-    ['Published events', rateOf('published_events')],
-    ['Published blocks', rateOf('published_blocks')],
-    ['Latency, half within', (rank) => latencyText(rank.latency_ms.p50)],
-    ['Latency, 99 % within', (rank) => latencyText(rank.latency_ms.p99)],
-  ]],
-  ['Live blocks', [
-    ['Device', (rank) => countText(rank.blocks.device)],
-    ['Host pinned', (rank) => countText(rank.blocks.host_pinned)],
-    ['Disk', (rank) => countText(rank.blocks.disk)],
-    ['External', (rank) => countText(rank.blocks.external)],
-    ['Tokens a block, set', (rank) => countText(rank.block_size.configured)],
-    ['Tokens a block, seen', (rank) => rank.block_size.seen.join(', ') || NOTHING],
-  ]],
-  ['Identity', [
-    ['Worker', (rank) => rank.worker_id ?? 'not found yet'],
-    ['Publisher', (rank) => rank.publisher_id],
-    ['Last event id', (rank) => rank.last_event_id ?? NOTHING],
-  ]],
-  ['Losses', [
-    ['Lost batches', (rank) => alarm(rank.counters.lost_batches)],
-    ['Unreadable messages', (rank) => alarm(rank.counters.malformed)],
-    ['Filtered events', (rank) => countText(rank.counters.filtered)],
-  ]],
+const EVENT_ROWS = [
+  ['Events received', 'received'],
+  ['Events accepted', 'accepted'],
+  ['Events filtered', 'filtered'],
+  ['Events merged', 'coalesced'],
+  ['Removes held back', 'suppressed_removes'],
+  ['Events published', 'published_events'],
+  ['Blocks published', 'published_blocks'],
 ];
 
-function showRanks({ ranks }, history) {
-  const panels = byId('panels');
-  panels.className = 'panels ' + (ranks.length > 2 ? 'many' : ranks.length === 2 ? 'pair' : 'one');
-  const columns = ranks.map((rank) => 'Rank ' + rank.dp_rank);
-  setText(byId('ranks-title'), ranks.length === 1 ? columns[0] : 'Ranks');
-  panels.style.setProperty('--columns', columns.length);
-  for (const [title, rows] of PANELS) {
-    showPanel(panels, panelId(title), title, columns,
-      rows.map(([label, cell]) => [label, ranks.map((rank) => cell(rank, history))]));
-  }
-  showTop(panels, 'Filter reasons', columns, ranks.map((rank) => rank.filtered_by_reason));
-  showTop(panels, 'Queues', columns, ranks.map((rank) => rank.queues));
+/** Title, columns and rows of one rank's panels. */
+function panelsOf(rank, history) {
+  const { dp_rank, engine, counters, block_size } = rank;
+  const single = (rows) => rows.map(([label, cell]) => [label, [cell]]);
+  const none = [['none', [NOTHING]]];
+  const reasons = topOf(rank.filtered_by_reason).map(([name, n]) => [name, [countText(n)]]);
+  const queues = Object.entries(rank.queues).map(([name, n]) => [name, [countText(n)]]);
+  return [
+    ['Engine', ['Value'], single([
+      ['State', [rank.state.replace('_', ' '), rank.state === 'flowing' ? 'good' : '']],
+      ['Connection', engine.connected ? ['connected', 'good'] : ['not connected', 'bad']],
+      ['Endpoint', engine.endpoint],
+      ['Last batch', ageText(engine.last_batch_age_ms)],
+      ['Last sequence number', engine.last_seq ?? NOTHING],
+      ['Passed on up to', engine.emitted_seq ?? NOTHING],
+      ['Replay', engine.replay],
+    ])],
+    ['Losses', ['Messages'], single([
+      ['Lost batches', [countText(counters.lost_batches), alarm(counters.lost_batches)]],
+      ['Unreadable messages', [countText(counters.malformed), alarm(counters.malformed)]],
+    ])],
+    ['Events', ['Total', 'Now'], EVENT_ROWS.map(([label, counter]) =>
+      [label, [countText(counters[counter]), rateText(history.rate(counter, dp_rank))]])],
+    ['Filter reasons', ['Events'], reasons.length > 0 ? reasons : none],
+    ['Queues', ['Entries'], queues.length > 0 ? queues : none],
+    ['Identity', ['Value'], single([
+      ['Worker', rank.worker_id ?? 'not found yet'],
+      ['Publisher', rank.publisher_id],
+      ['Last event id', rank.last_event_id ?? NOTHING],
+      ['Plane address', rank.plane_endpoint ?? NOTHING],
+      ['Tokens a block, set', countText(block_size.configured)],
+      ['Tokens a block, seen', block_size.seen.join(', ') || NOTHING],
+    ])],
+  ];
 }
 
-function panelId(title) {
-  return 'panel-' + title.toLowerCase().replaceAll(' ', '-');
-}
-
-/** The highest entries over all ranks, highest first. */
-function showTop(panels, title, columns, countsByRank) {
-  const totals = new Map();
-  for (const counts of countsByRank) {
-    for (const [name, count] of Object.entries(counts)) {
-      totals.set(name, (totals.get(name) ?? 0) + count);
-    }
+function showPanels(parent, rank, history) {
+  for (const [title, columns, rows] of panelsOf(rank, history)) {
+    const id = 'rank-' + rank.dp_rank + '-' + title.toLowerCase().replace(' ', '-');
+    showPanel(parent, id, title, columns, rows);
   }
-  const top = [...totals].sort((a, b) => b[1] - a[1]).slice(0, MAX_REASONS);
-  const rows = top.map(([name]) => [
-    name,
-    countsByRank.map((counts) => countText(counts[name] ?? 0)),
-  ]);
-  const nothing = ['none', columns.map(() => NOTHING)];
-  showPanel(panels, panelId(title), title, columns, rows.length > 0 ? rows : [nothing]);
 }
 
 function showSources({ sources }) {

@@ -1,5 +1,5 @@
 /**
- * The page's script, part 2 of 4: a snapshot onto the document. Elements are kept and only changed
+ * The page's script, part 3 of 8: a snapshot onto the document. Elements are kept and only changed
  * texts are set, so a selection, the focus and a scroll position survive each second's update.
  */
 export const PAGE_VIEW_SCRIPT: string = `
@@ -7,6 +7,10 @@ const byId = (id) => document.getElementById(id);
 
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
+}
+
+function setAttribute(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
 function setTone(element, tone) {
@@ -30,17 +34,27 @@ const STATE_TONES = { ready: 'good', degraded: 'warn', starting: 'wait', stoppin
 
 function showHeader(snapshot) {
   const state = String(snapshot.state);
-  const text = state.charAt(0).toUpperCase() + state.slice(1);
-  setText(byId('state'), text);
-  setTone(byId('state'), STATE_TONES[state] ?? 'wait');
-  document.title = text + ' · kvrelay';
+  showState(state.charAt(0).toUpperCase() + state.slice(1), STATE_TONES[state] ?? 'wait');
   setText(byId('version'), snapshot.version);
   setText(byId('compat'), snapshot.compat);
   setText(byId('uptime'), durationText(snapshot.uptime_s));
   byId('uptime').title = 'Started ' + snapshot.started_at;
 }
 
-function showNotices(ranks) {
+function showState(text, tone) {
+  setText(byId('state'), text);
+  setTone(byId('state'), tone);
+  const title = text + ' · kvrelay';
+  if (document.title !== title) document.title = title;
+}
+
+function ranksText(some, all) {
+  if (some.length > 1 && some.length === all.length) return 'all ' + all.length + ' ranks';
+  return (some.length > 1 ? 'ranks ' : 'rank ') + some.join(', ');
+}
+
+/** One notice a code, with the ranks it holds for. */
+function noticesOf(ranks) {
   const notices = new Map();
   for (const rank of ranks) {
     for (const notice of rank.degraded) {
@@ -50,81 +64,32 @@ function showNotices(ranks) {
       notices.set(key, known);
     }
   }
-  byId('attention').hidden = notices.size === 0;
-  resize(byId('notices'), notices.size, () =>
-    make('li', '', make('p', 'what', make('code'), make('span')), make('p'), make('p', 'remedy')));
-  [...notices.values()].forEach((notice, index) => {
+  return [...notices.values()];
+}
+
+function showNotices(ranks) {
+  const notices = noticesOf(ranks);
+  byId('attention').hidden = notices.length === 0;
+  resize(byId('notices'), notices.length, makeNotice);
+  notices.forEach((notice, index) => {
     const [what, message, remedy] = byId('notices').children[index].children;
     setText(what.children[0], notice.code);
-    const heading = notice.ranks.length > 1 ? 'ranks ' : 'rank ';
-    setText(what.children[1], heading + notice.ranks.join(', '));
+    setText(what.children[1], ranksText(notice.ranks, ranks));
     setText(message, notice.message + '.');
-    setText(remedy, notice.remedy + '.');
+    setText(remedy.children[1], notice.remedy + '.');
   });
+  const codes = notices.map((notice) => notice.code + ' on ' + ranksText(notice.ranks, ranks));
+  return codes.join('; ');
 }
 
-function total(ranks, counter) {
-  return ranks.reduce((sum, rank) => sum + rank.counters[counter], 0);
+function makeNotice() {
+  return make('li', '',
+    make('p', 'what', make('code'), make('span')), make('p', 'message'),
+    make('p', 'remedy', make('b', '', 'What to do'), make('span')));
 }
 
-/** By stage: title, number, its unit, a second line, and the counter its curve shows. */
-function flowStages({ ranks, plane }, history) {
-  const out = (counter) => countText(total(ranks, counter));
-  const rate = (counter) => rateText(history.rate(counter, null));
-  const waiting = countText(plane.outbox_messages) + ' waiting, ' + bytesText(plane.outbox_bytes);
-  const planeStage = plane.kind === 'none'
-    ? ['Event plane', 'none', 'nothing leaves', '', 'wait']
-    : ['Event plane', plane.kind.toUpperCase(), plane.connected ? 'connected' : 'not connected',
-      plane.outbox_messages > 0 ? waiting : 'nothing waiting', plane.connected ? 'good' : 'bad'];
-  return [
-    ['Received', out('received'), 'events', rate('received'), '', 'received'],
-    ['Accepted', out('accepted'), 'events', out('filtered') + ' filtered out', ''],
-    ['Coalesced', out('coalesced'), 'events merged', rate('coalesced'), 'less'],
-    ['Suppressed', out('suppressed_removes'), 'removes held back',
-      rate('suppressed_removes'), 'less'],
-    ['Published', out('published_events'),
-      'events, ' + compact.format(total(ranks, 'published_blocks')) + ' blocks',
-      rate('published_events'), '', 'published_events'],
-    planeStage,
-  ];
-}
-
-function makeStage() {
-  const curve = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  curve.setAttribute('viewBox', '0 0 60 20');
-  curve.setAttribute('preserveAspectRatio', 'none');
-  curve.setAttribute('aria-hidden', 'true');
-  curve.append(document.createElementNS('http://www.w3.org/2000/svg', 'polyline'));
-  const lines = ['number', 'unit', 'note'].map((className) => make('p', className));
-  return make('li', '', make('h3'), ...lines, curve);
-}
-
-function showFlow(snapshot, history) {
-  const stages = flowStages(snapshot, history);
-  resize(byId('flow'), stages.length, makeStage);
-  stages.forEach(([title, number, unit, note, tone, counter], index) => {
-    const stage = byId('flow').children[index];
-    const [heading, numberLine, unitLine, noteLine, curve] = stage.children;
-    setText(heading, title);
-    setText(numberLine, number);
-    setText(unitLine, unit);
-    setText(noteLine, note);
-    setTone(stage, tone);
-    curve.style.display = counter ? '' : 'none';
-    if (!counter) return;
-    curve.firstElementChild.setAttribute('points', curvePoints(history.rates(counter)));
-  });
-}
-
-/** The last minute from left to right, 20 units high at its own maximum. */
-function curvePoints(rates) {
-  const highest = Math.max(1e-9, ...rates.map((rate) => rate.perSecond));
-  const now = rates.length > 0 ? rates.at(-1).uptimeS : 0;
-  const points = rates.map(({ uptimeS, perSecond }) => {
-    const x = HISTORY_S - (now - uptimeS);
-    const y = 19 - (perSecond / highest) * 18;
-    return x.toFixed(1) + ',' + y.toFixed(1);
-  });
-  return points.join(' ');
+/** The one live region: it changes with the state and the codes only, never with a figure. */
+function announce(text) {
+  setText(byId('announcement'), text);
 }
 `;

@@ -5,10 +5,15 @@
  * if markup were smuggled in; the script itself sets text only, never markup.
  */
 import { createHash } from 'node:crypto';
+import { PAGE_CHARTS_SCRIPT } from './page-charts.ts';
+import { PAGE_FLOW_SCRIPT } from './page-flow.ts';
 import { PAGE_FORMAT_SCRIPT } from './page-format.ts';
+import { PAGE_HISTORY_SCRIPT } from './page-history.ts';
 import { PAGE_LIVE_SCRIPT } from './page-live.ts';
 import { PAGE_PANELS_SCRIPT } from './page-panels.ts';
-import { PAGE_STYLE } from './page-style.ts';
+import { PAGE_RANK_STYLE } from './page-rank-style.ts';
+import { PAGE_RANKS_SCRIPT } from './page-ranks.ts';
+import { PAGE_BASE_STYLE } from './page-style.ts';
 import { PAGE_VIEW_SCRIPT } from './page-view.ts';
 
 export interface StatusPage {
@@ -27,7 +32,8 @@ const BODY = `
 <a class="skip" href="#main">Skip to the status</a>
 <header class="top">
   <h1>kvrelay</h1>
-  <p id="state" class="state" role="status" aria-live="polite" data-tone="wait">Connecting</p>
+  <p id="state" class="state" data-tone="wait">Connecting</p>
+  <p id="announcement" class="unseen" role="status" aria-live="polite"></p>
   <dl class="facts">
     <div><dt>Version</dt><dd id="version">–</dd></div>
     <div><dt>Mode</dt><dd id="compat">–</dd></div>
@@ -38,6 +44,10 @@ const BODY = `
 <main id="main">
   <noscript><p>This page needs JavaScript. The same values: <a href="api/status">/api/status</a>,
   <a href="metrics">/metrics</a>.</p></noscript>
+  <section id="lost" aria-labelledby="lost-title" hidden>
+    <h2 id="lost-title">No answer from the relay</h2>
+    <p><span id="lost-age"></span> The page goes on by itself once the relay answers again.</p>
+  </section>
   <section id="attention" aria-labelledby="attention-title" hidden>
     <h2 id="attention-title">Needs attention</h2>
     <ul id="notices" class="notices"></ul>
@@ -48,16 +58,18 @@ const BODY = `
   </section>
   <section aria-labelledby="ranks-title">
     <h2 id="ranks-title">Ranks</h2>
-    <div id="panels" class="panels"></div>
+    <table id="ranks" class="ranks" role="table" aria-labelledby="ranks-title">
+      <thead role="rowgroup"><tr role="row"></tr></thead><tbody role="rowgroup"></tbody>
+    </table>
   </section>
   <section id="sources" aria-labelledby="sources-title" hidden>
     <h2 id="sources-title">Store sources</h2>
-    <div class="panels list" id="source-panels"></div>
+    <div class="list" id="source-panels"></div>
   </section>
   <section aria-labelledby="settings-title">
     <details>
       <summary><h2 id="settings-title">Settings</h2></summary>
-      <div class="panels list" id="settings"></div>
+      <div class="list" id="settings"></div>
     </details>
   </section>
 </main>
@@ -69,13 +81,24 @@ const BODY = `
 </footer>
 `;
 
+const SCRIPT_PARTS = [
+  PAGE_FORMAT_SCRIPT,
+  PAGE_HISTORY_SCRIPT,
+  PAGE_VIEW_SCRIPT,
+  PAGE_CHARTS_SCRIPT,
+  PAGE_FLOW_SCRIPT,
+  PAGE_RANKS_SCRIPT,
+  PAGE_PANELS_SCRIPT,
+  PAGE_LIVE_SCRIPT,
+];
+const STYLE = PAGE_BASE_STYLE + PAGE_RANK_STYLE;
+
 function buildPage(): StatusPage {
-  const parts = [PAGE_FORMAT_SCRIPT, PAGE_VIEW_SCRIPT, PAGE_PANELS_SCRIPT, PAGE_LIVE_SCRIPT];
-  const script = `'use strict';(() => {${parts.join('')}})();`;
+  const script = `'use strict';(() => {${SCRIPT_PARTS.join('')}})();`;
   const head =
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">' +
     '<meta name="color-scheme" content="light dark"><title>kvrelay</title>' +
-    `<link rel="icon" href="${ICON}"><style>${PAGE_STYLE}</style>`;
+    `<link rel="icon" href="${ICON}"><style>${STYLE}</style>`;
   return {
     html:
       `<!doctype html>\n<html lang="en"><head>${head}</head>\n` +
@@ -83,7 +106,7 @@ function buildPage(): StatusPage {
     contentSecurityPolicy: [
       "default-src 'none'",
       `script-src '${sourceHash(script)}'`,
-      `style-src '${sourceHash(PAGE_STYLE)}'`,
+      `style-src '${sourceHash(STYLE)}'`,
       "connect-src 'self'",
       'img-src data:',
       "base-uri 'none'",

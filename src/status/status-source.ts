@@ -62,9 +62,9 @@ export interface RankStatus {
   readonly engine: EngineStatus;
   readonly counters: RankCounters;
   readonly filtered_by_reason: Readonly<Partial<Record<FilterReason, number>>>;
-  /** Upper bounds of the buckets that hold the quantiles. */
   /** Where this rank's events leave; on the ZMQ plane each rank has an address of its own. */
   readonly plane_endpoint: string | null;
+  /** Since the start: upper bounds of the buckets that hold the quantiles. */
   readonly latency_ms: { readonly p50: number | null; readonly p99: number | null };
   /** Entries waiting, by stage. */
   readonly queues: Readonly<Record<string, number>>;

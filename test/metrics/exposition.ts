@@ -11,14 +11,39 @@ export interface Sample {
   readonly value: number;
 }
 
+export interface SampleFamily {
+  readonly name: string;
+  readonly type: string;
+  /** Over all its samples, but for the bucket bound of a histogram. */
+  readonly labels: ReadonlySet<string>;
+}
+
 const HELP_LINE = /^# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) \S.*$/;
 const TYPE_LINE = /^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram|summary)$/;
 const SAMPLE_LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.+)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)/y;
 
 export function parseExposition(text: string): Sample[] {
-  if (!text.endsWith('\n')) throw new Error('The exposition does not end with a line feed');
   const samples: Sample[] = [];
+  readLines(text, (_, sample) => samples.push(sample));
+  return samples;
+}
+
+export function parseFamilies(text: string): SampleFamily[] {
+  const families = new Map<string, { name: string; type: string; labels: Set<string> }>();
+  readLines(text, ({ name, type }, { labels }) => {
+    const family = families.get(name) ?? { name, type, labels: new Set<string>() };
+    families.set(name, family);
+    for (const label of Object.keys(labels)) if (label !== 'le') family.labels.add(label);
+  });
+  return [...families.values()];
+}
+
+function readLines(
+  text: string,
+  onSample: (family: { name: string; type: string }, sample: Sample) => void,
+): void {
+  if (!text.endsWith('\n')) throw new Error('The exposition does not end with a line feed');
   const families = new Set<string>();
   let family = { name: '', type: '' };
   for (const line of text.split('\n')) {
@@ -30,10 +55,9 @@ export function parseExposition(text: string): Sample[] {
     } else if (line !== '' && !HELP_LINE.test(line)) {
       const sample = parseSample(line);
       if (!belongs(sample.name, family)) throw new Error(`${sample.name} is outside its family`);
-      samples.push(sample);
+      onSample(family, sample);
     }
   }
-  return samples;
 }
 
 function belongs(sampleName: string, family: { name: string; type: string }): boolean {

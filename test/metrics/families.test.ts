@@ -1,0 +1,90 @@
+/**
+ * Every family of `/metrics` but Node's own, with its type and its labels: what dashboards and
+ * alarms are written against. A name may be added here, never changed.
+ */
+import { expect, test } from 'vitest';
+import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
+import { createRegistry } from '../../src/metrics/registry.ts';
+import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
+import { parseFamilies } from './exposition.ts';
+
+const DYNAMO_LABELS = 'dynamo_namespace dynamo_component worker_id dp_rank';
+
+const FAMILIES = `
+  dynamo_component_kv_publisher_engines_dropped_events_total   counter   ${DYNAMO_LABELS}
+  dynamo_component_kv_publisher_zmq_events_total               counter   ${DYNAMO_LABELS} stage event_type
+  dynamo_component_kv_publisher_zmq_filtered_events_total      counter   ${DYNAMO_LABELS} event_type reason
+  dynamo_component_kv_publisher_zmq_suspicious_events_total    counter   ${DYNAMO_LABELS} event_type reason
+  kvrelay_engine_connected                                     gauge     dp_rank
+  kvrelay_engine_batches_total                                 counter   dp_rank
+  kvrelay_engine_bytes_total                                   counter   dp_rank
+  kvrelay_malformed_messages_total                             counter   dp_rank reason
+  kvrelay_dropped_events_total                                 counter   dp_rank reason
+  kvrelay_engine_missing_batches_total                         counter   dp_rank
+  kvrelay_engine_lost_batches_total                            counter   dp_rank
+  kvrelay_foreign_rank_batches_total                           counter   dp_rank
+  kvrelay_engine_events_total                                  counter   dp_rank event_type medium
+  kvrelay_ignored_fields_total                                 counter   dp_rank reason
+  kvrelay_coalesced_events_total                               counter   dp_rank
+  kvrelay_suppressed_removes_total                             counter   dp_rank
+  kvrelay_cleared_total                                        counter   dp_rank cause
+  kvrelay_live_blocks                                          gauge     dp_rank storage_tier
+  kvrelay_tracked_blocks                                       gauge     dp_rank storage_tier
+  kvrelay_published_messages_total                             counter   dp_rank
+  kvrelay_published_bytes_total                                counter   dp_rank
+  kvrelay_published_events_total                               counter   dp_rank event_type
+  kvrelay_published_blocks_total                               counter   dp_rank event_type
+  kvrelay_publish_failures_total                               counter   dp_rank reason
+  kvrelay_resent_messages_total                                counter   dp_rank
+  kvrelay_relay_latency_seconds                                histogram dp_rank
+  kvrelay_degraded                                             gauge     dp_rank reason
+  kvrelay_plane_connected                                      gauge
+  kvrelay_outbox_bytes                                         gauge
+  kvrelay_outbox_messages                                      gauge
+  kvrelay_plane_disconnects_total                              counter
+  kvrelay_plane_reconnects_total                               counter
+  kvrelay_event_loop_lag_seconds                               gauge
+  kvrelay_build_info                                           gauge     version
+`;
+
+/** Every counter of the one rank has moved, so that Dynamo's vectors are there too. */
+function movedSource(): MetricsSource {
+  const metrics = new RelayMetrics();
+  for (const type of EVENT_TYPES) {
+    metrics.received[type] = metrics.accepted[type] = 1;
+    for (const reason of FILTER_REASONS) metrics.filtered[type][reason] = 1;
+  }
+  metrics.emptyStores = 1;
+  return {
+    version: '1.2.3',
+    labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
+    relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
+    plane: () => ({
+      connected: true,
+      outboxBytes: 0,
+      outboxMessages: 0,
+      disconnects: 0,
+      reconnects: 0,
+    }),
+    eventLoopLagSeconds: () => 0,
+  };
+}
+
+test('the families of /metrics have these names, types and labels, and there are no others', async () => {
+  const text = await createRegistry(movedSource()).metrics();
+  const exposed = parseFamilies(text)
+    .filter(({ name }) => !/^(nodejs|process)_/.test(name))
+    .map(({ name, type, labels }) => [name, type, ...[...labels].sort()].join(' '));
+  const rows = FAMILIES.trim().split('\n');
+  const expected = rows.map((row) => {
+    const [name, type, ...labels] = row.trim().split(/\s+/);
+    return [name, type, ...labels.sort()].join(' ');
+  });
+  expect(exposed.sort()).toEqual(expected.sort());
+});
+
+test("a counter, and nothing else, is named _total, Node's defaults included", async () => {
+  for (const { name, type } of parseFamilies(await createRegistry(movedSource()).metrics())) {
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+  }
+});
