@@ -2,8 +2,8 @@
  * OversizeSplitter: parts of events that no message of the plane could carry (`safe`).
  *
  * In/out   an event that fits passes as it is; of one that does not, stores become a chain of stores (the
- *          parent of a part is the last block of the part before, the session is repeated, image data
- *          stays with its block) and removes several removes.
+ *          parent of a part is the last block of the part before, a session id of up to 1 KiB is
+ *          repeated, image data stays with its block) and removes several removes.
  * Limit    asked for each event: it can change when the plane reconnects.
  * Owns     a buffer to measure in; no ids: they are given afterwards, contiguously. Never throws.
  */
@@ -18,6 +18,9 @@ const LARGEST_EVENT_ID = Number.MAX_SAFE_INTEGER;
 
 /** Most that an event has around its blocks and its session id. */
 const MAX_EVENT_HEAD_BYTES = 256;
+
+/** A longer session id is left out of parts: repeated in each, it could outgrow all memory. */
+const MAX_REPEATED_SESSION_BYTES = 1024;
 
 export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
   readonly #maxMessageBytes: () => number;
@@ -37,6 +40,7 @@ export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
       return;
     }
     const { blockCount } = event;
+    if (sessionBytes(event) > MAX_REPEATED_SESSION_BYTES) event.sessionId = null;
     let start = 0;
     while (start < blockCount) {
       const end = this.#endOfPart(event, start, roomBytes);
@@ -68,8 +72,7 @@ export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
   }
 
   #atMost(event: PlacementEvent, blockCount: number): number {
-    const sessionBytes = (event.sessionId?.length ?? 0) * 3;
-    return MAX_EVENT_HEAD_BYTES + sessionBytes + blockCount * MAX_BLOCK_BYTES;
+    return MAX_EVENT_HEAD_BYTES + sessionBytes(event) + blockCount * MAX_BLOCK_BYTES;
   }
 
   #measured(event: PlacementEvent): number {
@@ -77,6 +80,10 @@ export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
     this.#encoder.encode(this.#scratch, event, LARGEST_EVENT_ID);
     return this.#scratch.length;
   }
+}
+
+function sessionBytes({ sessionId }: PlacementEvent): number {
+  return sessionId === null ? 0 : Buffer.byteLength(sessionId);
 }
 
 function part(event: PlacementEvent, start: number, end: number): PlacementEvent {

@@ -171,14 +171,17 @@ export class NatsPlane implements Plane {
       const { sequence, envelope } = message;
       // Held from before the server had told its limit, or a lower one.
       if (envelope.length > this.maxMessageBytes) {
+        this.#outbox.discard();
         this.#drop('payload_too_large', 1);
         continue;
       }
       try {
         this.#connection.publish(this.#options.subject, envelope);
       } catch (error) {
+        this.#outbox.discard();
         this.#drop('client', 1);
         this.#options.onEvent({ kind: 'error', error });
+        continue;
       }
       if (sequence <= this.#resendUntil) this.#metrics.resentMessages++;
       this.#lastSequence = sequence;

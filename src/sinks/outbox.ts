@@ -68,6 +68,14 @@ export class Outbox {
     return message;
   }
 
+  /** Takes the message that `next` gave last out of the list: the plane will not have it. */
+  discard(): void {
+    const message = this.#messages[--this.#next] as OutboxMessage;
+    this.#messages.splice(this.#next, 1);
+    this.#bytes -= message.envelope.length;
+    this.#handedOverBytes -= message.envelope.length;
+  }
+
   /** Gives up handed-over messages with numbers up to `sequence`: they have arrived. */
   confirm(sequence: number): void {
     while (this.#oldest < this.#next) {

@@ -232,4 +232,26 @@ describe.skipIf(!natsServerAvailable())('NATS outages', () => {
     expect(ids).toEqual(ids.map((_, index) => index + 1));
     expect(worker.status().ranks[0]?.blocks.device).toBe(800);
   });
+  test('N1: what waits for a server that turns out to allow less is dropped, the rest goes on', async () => {
+    const server = await startNatsServer({ maxPayloadBytes: 65_536 });
+    const { url, port } = server;
+    await server.stop();
+    const [worker, engine] = await startWorker(url);
+    const large = Array.from({ length: 20_000 }, (_, index) => 100_000 + index);
+    for (let sequence = 0; sequence < 3; sequence++) {
+      await engine.send(batchFrames(batch([storeEvent(large)]), sequence));
+    }
+    await eventually(() => worker.status().ranks[0]?.counters.received === 3);
+    const back = await startNatsServer({ port, maxPayloadBytes: 65_536 });
+    cleanups.push(() => back.stop());
+    const { received } = await startRouter(url);
+    await eventually(() => worker.status().plane.connected);
+    for (let sequence = 3; sequence < 20; sequence++) {
+      await engine.send(batchFrames(batch([storeEvent([sequence])]), sequence));
+    }
+    await eventually(() => blocksIn(received) === 17);
+    await eventually(() => worker.status().plane.outbox_messages === 0);
+    const text = await (await fetch(`${worker.httpUrl}/metrics`)).text();
+    expect(text).toMatch(/kvrelay_publish_failures_total\{[^}]*payload_too_large[^}]*\} [1-9]/);
+  });
 });

@@ -64,6 +64,19 @@ test.each([null, 7n])('a store under %s becomes a chain of parts that all fit', 
   );
 });
 
+test.each([
+  ['longer than the plane can carry', 'é'.repeat(100_000)],
+  ['longer than a part repeats', 's'.repeat(1025)],
+])('a session id %s is left out of the parts', (_, sessionId) => {
+  const parts = split(2048, stored(null, hashes(500), { sessionId }));
+  expect(parts.length).toBeLessThan(20);
+  expect(parts.flatMap((part) => part.blockHashes.toBigInts())).toEqual(hashes(500));
+  for (const part of parts) {
+    expect(part.sessionId).toBeNull();
+    expect(messageBytes(part)).toBeLessThanOrEqual(2048);
+  }
+});
+
 test('parts are not smaller than need be: two of them would not fit', () => {
   const parts = split(4096, stored(null, hashes(400)));
   for (const part of parts.slice(0, -1)) {

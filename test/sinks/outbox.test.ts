@@ -49,6 +49,20 @@ test('a full outbox gives up its oldest whole messages and says how many', () =>
   expect(outbox.next()?.sequence).toBe(3);
 });
 
+test('what is discarded counts no longer, wherever the plane had got to', () => {
+  const outbox = new Outbox(1000);
+  for (let sequence = 0; sequence < 3; sequence++) outbox.push(message(sequence, 10));
+  outbox.next();
+  outbox.next();
+  outbox.discard();
+  expect([outbox.length, outbox.waiting, outbox.bytes, outbox.handedOverBytes]).toEqual([
+    2, 1, 20, 10,
+  ]);
+  expect(outbox.next()?.sequence).toBe(2);
+  outbox.confirm(2);
+  expect([outbox.length, outbox.bytes, outbox.handedOverBytes]).toEqual([0, 0, 0]);
+});
+
 test('a message larger than the outbox is given up itself', () => {
   const outbox = new Outbox(100);
   outbox.push(message(0, 10));
