@@ -141,7 +141,7 @@ export class Relay {
         fullReports: engineFullReports,
         envelopes: new EnvelopeEncoder(this.publisherId),
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
-        onDroppedEvent: (reason) => this.#warnDroppedEvent(reason),
+        onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
       liveSet: this.liveSet,
@@ -203,9 +203,9 @@ export class Relay {
     );
   }
 
-  #warnDroppedEvent(reason: string): void {
-    const fields = { dpRank: this.dpRank, reason };
-    this.#warner.warn(`dropped_${reason}`, fields, 'an engine event was dropped');
+  #warnDroppedEvents(reason: string, count: number): void {
+    const fields = { dpRank: this.dpRank, reason, count };
+    this.#warner.warn(`dropped_${reason}`, fields, 'engine events were dropped');
   }
 
   #warnTooLarge(messageBytes: number, maxMessageBytes: number): void {

@@ -5,7 +5,8 @@
  *          whose count reaches 0 and those never counted, and vanishes where none is left; a clear
  *          forgets all tiers of its rank.
  * Owns     a kernel table per (dp rank, storage tier), made with its first store. Never throws.
- * Bounds   maxTrackedBlocks over all tables: further hashes are not counted, so their removes pass.
+ * Bounds   maxTrackedBlocks over all tables, MAX_RANKS ranks: further hashes are not counted, so their
+ *          removes pass.
  * Source   ai-dynamo/dynamo 1.6.1, dedup.rs.
  */
 import { RefcountTable } from '../kernel/tables.ts';
@@ -13,6 +14,9 @@ import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
 import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
 import type { Stage } from '../stage.ts';
+
+/** Ranks of one stream; one that names more is no worker's. */
+const MAX_RANKS = 1024;
 
 type TierTables = Partial<Record<StorageTier, RefcountTable>>;
 
@@ -49,8 +53,13 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   #count(event: PlacementEvent): void {
     const { dpRank, storageTier, blockHashes } = event;
     const { trackedBlocks } = this.#metrics;
+    if (blockHashes.length === 0) return;
     let tables = this.#ranks.get(dpRank);
     if (tables === undefined) {
+      if (this.#ranks.size >= MAX_RANKS) {
+        this.#metrics.untrackedBlocks += blockHashes.length;
+        return;
+      }
       tables = {};
       this.#ranks.set(dpRank, tables);
     }

@@ -10,8 +10,8 @@
  */
 import { KernelMemoryError } from '../kernel/kernel.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
-import type { BatchFault, DroppedEvent, NativeBatch, RawEvent } from '../protocol/native-batch.ts';
-import { BAD_FIELD, DAMAGED, DecodeFault } from './decode-fault.ts';
+import type { BatchFault, EventFault, NativeBatch, RawEvent } from '../protocol/native-batch.ts';
+import { BAD_FIELD, DAMAGED, DecodeFault, OVERSIZE } from './decode-fault.ts';
 import { readArrayEvent } from './event-array.ts';
 import { readMapEvent, tagOfMap } from './event-map.ts';
 import { MsgpackReader } from './msgpack-reader.ts';
@@ -21,7 +21,9 @@ const BATCH_ELEMENTS = 3;
 const BATCH_ELEMENTS_WITHOUT_RANK = 2;
 const MAX_RANK = 2 ** 31 - 1;
 const MIN_RANK = -(2 ** 31);
-const NONE_DROPPED: readonly DroppedEvent[] = [];
+
+/** Far more events than an engine has in one step; beyond, a message is too large to be read at once. */
+const MAX_EVENTS = 1 << 18;
 
 /** Batches with stores that are looked at for signs of an old version; a version does not change. */
 const INSPECTED_BATCHES = 64;
@@ -60,8 +62,8 @@ export class BatchReader {
       return { dpRank, events, dropped, isEngineUnsupported, arrivedAtMs };
     } catch (error) {
       if (error === DAMAGED) return 'msgpack';
+      if (error === OVERSIZE || error instanceof KernelMemoryError) return 'oversize';
       if (error instanceof DecodeFault) return 'batch_shape';
-      if (error instanceof KernelMemoryError) return 'oversize';
       throw error;
     } finally {
       reader.close();
@@ -82,11 +84,12 @@ function readEvents(reader: MsgpackReader): Pick<NativeBatch, 'events' | 'droppe
   // A bin counts as a list of numbers, which no event is: only an empty one is a list of events.
   if (reader.isBin()) {
     if (reader.readBytes().length > 0) throw BAD_FIELD;
-    return { events: [], dropped: NONE_DROPPED };
+    return { events: [], dropped: null };
   }
   const count = reader.openArray();
+  if (count > MAX_EVENTS) throw OVERSIZE;
   const events: RawEvent[] = [];
-  let dropped: DroppedEvent[] | null = null;
+  let dropped: DroppedCounts | null = null;
   for (let index = 0; index < count; index++) {
     const { position, depth } = reader;
     try {
@@ -95,24 +98,36 @@ function readEvents(reader: MsgpackReader): Pick<NativeBatch, 'events' | 'droppe
       if (!(fault instanceof DecodeFault) || !diverges(reader.compat, 'bad-event')) throw fault;
       reader.position = position;
       reader.depth = depth;
-      dropped ??= [];
-      dropped.push(dropEvent(reader, fault));
+      dropped ??= new DroppedCounts();
+      dropped.add(reader, fault);
     }
   }
   reader.closeContainer();
-  return { events, dropped: dropped ?? NONE_DROPPED };
+  return { events, dropped };
 }
 
-/** Skips the event at hand and says what it may have been. Rethrows where it cannot be skipped. */
-function dropEvent(reader: MsgpackReader, fault: DecodeFault): DroppedEvent {
-  const { position, depth } = reader;
-  if (fault.kind === 'damaged') throw fault;
-  const tag = tagOf(reader);
-  reader.position = position;
-  reader.depth = depth;
-  reader.skip();
-  const isHarmless = fault.kind === 'unknown_tag' || tag === 'BlockStored' || tag === 'Ignored';
-  return { reason: fault.kind, mayBeRemoval: !isHarmless };
+class DroppedCounts {
+  readonly byReason: Record<EventFault, number> = {
+    unknown_tag: 0,
+    bad_field: 0,
+    missing_field: 0,
+    bad_hash: 0,
+  };
+  removals = 0;
+
+  /** Skips the event at hand and counts it. Rethrows what costs the whole message. */
+  add(reader: MsgpackReader, { kind }: DecodeFault): void {
+    if (kind === 'damaged') throw DAMAGED;
+    if (kind === 'oversize') throw OVERSIZE;
+    const { position, depth } = reader;
+    const tag = tagOf(reader);
+    reader.position = position;
+    reader.depth = depth;
+    reader.skip();
+    this.byReason[kind]++;
+    const isHarmless = kind === 'unknown_tag' || tag === 'BlockStored' || tag === 'Ignored';
+    if (!isHarmless) this.removals++;
+  }
 }
 
 /** The tag of an event whose fields need not be right; undefined where it has none. */

@@ -10,8 +10,11 @@
 
 import { diverges } from '../protocol/compat.ts';
 import type { ExtraKey, RawEvent } from '../protocol/native-batch.ts';
-import { BAD_FIELD } from './decode-fault.ts';
+import { BAD_FIELD, OVERSIZE } from './decode-fault.ts';
 import type { MsgpackReader } from './msgpack-reader.ts';
+
+/** Elements of one level that are read; each becomes an object, so the payload's size is no bound. */
+const MAX_ELEMENTS = 1 << 18;
 
 const NO_KEYS: readonly ExtraKey[] = [];
 
@@ -28,7 +31,7 @@ function readBlocks(
     if (reader.readBytes().length > 0) throw BAD_FIELD;
     return null;
   }
-  const blockCount = reader.openArray();
+  const blockCount = openBounded(reader);
   let blocks: (readonly ExtraKey[])[] | null = null;
   for (let block = 0; block < blockCount; block++) {
     const keys = reader.skipNil() ? NO_KEYS : readBlockKeys(reader, event);
@@ -46,7 +49,7 @@ function readBlockKeys(reader: MsgpackReader, event: RawEvent): readonly ExtraKe
     reader.skip();
     return NO_KEYS;
   }
-  const itemCount = reader.openArray();
+  const itemCount = openBounded(reader);
   let keys: ExtraKey[] | null = null;
   for (let item = 0; item < itemCount; item++) {
     const key = readItem(reader, event);
@@ -56,6 +59,12 @@ function readBlockKeys(reader: MsgpackReader, event: RawEvent): readonly ExtraKe
   }
   reader.closeContainer();
   return keys ?? NO_KEYS;
+}
+
+function openBounded(reader: MsgpackReader): number {
+  const count = reader.openArray();
+  if (count > MAX_ELEMENTS) throw OVERSIZE;
+  return count;
 }
 
 function readItem(reader: MsgpackReader, event: RawEvent): ExtraKey | null {

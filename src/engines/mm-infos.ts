@@ -9,9 +9,12 @@
  * Source  ai-dynamo/dynamo 1.6.1, observed.
  */
 import type { MmInfo } from '../protocol/multimodal.ts';
-import { BAD_FIELD, DAMAGED } from './decode-fault.ts';
+import { BAD_FIELD, DAMAGED, OVERSIZE } from './decode-fault.ts';
 import { type Decoding, readFieldMap } from './field-key.ts';
 import type { MsgpackReader } from './msgpack-reader.ts';
+
+/** Elements of one list that are read; each becomes an object. */
+const MAX_ELEMENTS = 1 << 16;
 
 const INFO_FIELDS = ['mm_objects'] as const;
 const OBJECT_FIELDS = ['mm_hash', 'offsets'] as const;
@@ -30,7 +33,7 @@ export function tryReadMmInfos(reader: MsgpackReader): MmInfos | undefined {
   try {
     return new MmInfoReader(reader, 'buffered').read();
   } catch (fault) {
-    if (fault === DAMAGED) throw fault;
+    if (fault === DAMAGED || fault === OVERSIZE) throw fault;
     reader.position = position;
     reader.depth = depth;
     return undefined;
@@ -58,6 +61,7 @@ class MmInfoReader {
       return [];
     }
     const count = reader.openArray();
+    if (count > MAX_ELEMENTS) throw OVERSIZE;
     const elements: Element[] = [];
     for (let index = 0; index < count; index++) elements.push(readElement());
     reader.closeContainer();

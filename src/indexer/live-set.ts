@@ -4,12 +4,15 @@
  * A store adds its blocks to its rank and tier, a remove takes its hashes away, a clear empties all
  * tiers of its rank.
  * Owns    a kernel table per (dp rank, storage tier), made with its first store.
- * Bounds  maxBlocks over all tables; further blocks are not held, and counted.
+ * Bounds  maxBlocks over all tables, MAX_RANKS ranks; further blocks are not held, and counted.
  */
 import { U64Set } from '../kernel/tables.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
 import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
+
+/** Ranks of one stream; one that names more is no worker's. */
+const MAX_RANKS = 1024;
 
 type TierSets = Partial<Record<StorageTier, U64Set>>;
 
@@ -46,8 +49,13 @@ export class LiveSet {
   #store({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
     const { device, host_pinned, disk, external } = this.#metrics.liveBlocks;
     const free = this.#maxBlocks - (device + host_pinned + disk + external);
+    if (blockHashes.length === 0) return;
     let sets = this.#ranks.get(dpRank);
     if (sets === undefined) {
+      if (this.#ranks.size >= MAX_RANKS) {
+        this.#metrics.unindexedBlocks += blockHashes.length;
+        return;
+      }
       sets = {};
       this.#ranks.set(dpRank, sets);
     }

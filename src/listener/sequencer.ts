@@ -8,6 +8,9 @@
  */
 const END_MARKER = 2n ** 64n - 1n;
 
+/** No engine gets through so many numbers between two messages: a jump that wide says nothing but "some". */
+const MAX_GAP = 2n ** 32n;
+
 export class Sequencer {
   #highest: bigint | null = null;
 
@@ -21,6 +24,7 @@ export class Sequencer {
     if (sequence === END_MARKER) return 0;
     const next = this.#highest === null ? 0n : this.#highest + 1n;
     this.#highest = sequence;
-    return sequence > next ? Number(sequence - next) : 0;
+    if (sequence <= next) return 0;
+    return sequence - next > MAX_GAP ? 1 : Number(sequence - next);
   }
 }

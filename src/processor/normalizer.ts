@@ -6,7 +6,11 @@
  * Never    throws; an event that cannot be used is counted and left out.
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs.
  */
-import type { DroppedEventReason, RelayMetrics } from '../metrics/relay-metrics.ts';
+import {
+  DROPPED_EVENT_REASONS,
+  type DroppedEventReason,
+  type RelayMetrics,
+} from '../metrics/relay-metrics.ts';
 import type { NativeBatch, RawEvent } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
@@ -19,7 +23,7 @@ export type UnusableStoreWarning = (event: { readonly blockSize: number }) => vo
 
 export interface NormalizerOptions extends ConverterOptions {
   readonly onUnusableStore?: UnusableStoreWarning;
-  readonly onDroppedEvent?: (reason: DroppedEventReason) => void;
+  readonly onDroppedEvents?: (reason: DroppedEventReason, count: number) => void;
 }
 
 export class Normalizer {
@@ -61,11 +65,13 @@ export class Normalizer {
   }
 
   #countDropped({ dropped }: NativeBatch): void {
-    for (const { reason, mayBeRemoval } of dropped) {
-      this.#metrics.droppedEngineEvents[reason]++;
-      if (mayBeRemoval) this.#metrics.droppedRemovals++;
-      this.#options.onDroppedEvent?.(reason);
+    if (dropped === null) return;
+    for (const reason of DROPPED_EVENT_REASONS) {
+      const count = dropped.byReason[reason];
+      this.#metrics.droppedEngineEvents[reason] += count;
+      if (count > 0) this.#options.onDroppedEvents?.(reason, count);
     }
+    this.#metrics.droppedRemovals += dropped.removals;
   }
 
   #accept(dpRank: number, event: RawEvent, arrivedAtMs: number): PlacementEvent | null {

@@ -55,18 +55,22 @@ export class RawEvent {
   }
 }
 
-/** A well-formed event that could not be used (`safe`; in `strict` it costs the batch). */
-export interface DroppedEvent {
-  readonly reason: 'unknown_tag' | 'bad_field' | 'missing_field' | 'bad_hash';
-  /** It may have been a removal, so that routers may believe in blocks that are gone. */
-  readonly mayBeRemoval: boolean;
+/** Why a well-formed event could not be used (`safe`; in `strict` it costs the batch). */
+export type EventFault = 'unknown_tag' | 'bad_field' | 'missing_field' | 'bad_hash';
+
+/** The events of a batch that could not be used, counted: there may be as many as bytes. */
+export interface DroppedEvents {
+  readonly byReason: Readonly<Record<EventFault, number>>;
+  /** Those that may have been removals, so that routers may believe in blocks that are gone. */
+  readonly removals: number;
 }
 
 export interface NativeBatch {
   /** Rank the batch names, as u32; null where it names none. */
   readonly dpRank: number | null;
   readonly events: readonly RawEvent[];
-  readonly dropped: readonly DroppedEvent[];
+  /** Null where every event could be used. */
+  readonly dropped: DroppedEvents | null;
   /** The engine's version is one that cannot be relayed; its events are filtered from here on. */
   readonly isEngineUnsupported: boolean;
   /** Arrival, ms on the monotonic clock. */

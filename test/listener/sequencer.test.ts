@@ -24,3 +24,7 @@ test('the end marker of replays moves nothing', () => {
   expect(sequencer.observe(2n ** 64n - 1n)).toBe(0);
   expect(sequencer.highest).toBe(7n);
 });
+
+test('a jump wider than any engine can make is one loss of unknown size', () => {
+  expect(missing(0n, 2n ** 32n + 1n, 2n ** 63n, 2n ** 63n + 3n)).toEqual([0, 2 ** 32, 1, 2]);
+});
