@@ -24,6 +24,7 @@ export { LiveSet } from './indexer/live-set.ts';
 export { arena } from './kernel/arena.ts';
 export { TokenList } from './kernel/token-list.ts';
 export { U64List } from './kernel/u64-list.ts';
+export { EngineBindError } from './listener/engine-listener.ts';
 export { type EngineMessage, type FrameFault, readFrames } from './listener/frames.ts';
 export { createLogger, type Logger, type LogOptions } from './log.ts';
 export { RelayMetrics } from './metrics/relay-metrics.ts';

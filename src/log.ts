@@ -39,7 +39,7 @@ const MASKED_KEYS = [
 ];
 
 export function createLogger({ level, format, out }: LogOptions): Logger {
-  const lines = out ?? destination({ dest: 2, sync: true });
+  const lines = out ?? stderrLines();
   return pino(
     {
       level,
@@ -53,6 +53,13 @@ export function createLogger({ level, format, out }: LogOptions): Logger {
     },
     format === 'json' ? lines : { write: (json: string) => lines.write(prettyLine(json)) },
   );
+}
+
+function stderrLines(): ReturnType<typeof destination> {
+  const lines = destination({ dest: 2, sync: true });
+  // A full disk or a closed pipe behind stderr costs log lines, never the stream.
+  lines.on('error', () => undefined);
+  return lines;
 }
 
 /**

@@ -92,18 +92,14 @@ export function checkCompat({ compat }: SettingValues, given: GivenSettings): vo
   }
 }
 
-const AUTH_METHODS: readonly SettingKey[] = [
+const AUTH_METHODS = [
   'natsAuthUsername',
   'natsAuthToken',
   'natsAuthNkey',
   'natsAuthCredentialsFile',
-];
-const TLS_SETTINGS: readonly SettingKey[] = [
-  'natsTlsCaCertPath',
-  'natsTlsClientCertPath',
-  'natsTlsClientKeyPath',
-  'natsTlsInsecure',
-];
+] as const;
+const TLS_FILES = ['natsTlsCaCertPath', 'natsTlsClientCertPath', 'natsTlsClientKeyPath'] as const;
+const TLS_SETTINGS: readonly SettingKey[] = [...TLS_FILES, 'natsTlsInsecure'];
 
 /** Only for the nats plane: on another one these variables are there for other processes. */
 export function checkNatsAccess(
@@ -130,6 +126,40 @@ export function checkNatsAccess(
   );
   for (const unused of methods.slice(1)) {
     warnings.push(`${unused} is not used: ${methods[0]} comes first`);
+  }
+}
+
+/** Files that the nats plane is going to read, and the form of an NKey; never their content. */
+export function checkNatsFiles(
+  values: SettingValues,
+  given: GivenSettings,
+  readFile: (path: string) => string,
+): void {
+  if (values.eventPlane !== 'nats') return;
+  const method = AUTH_METHODS.find((key) => values[key] !== null);
+  if (method === 'natsAuthNkey' && !/^SU[A-Z2-7]{56}$/.test(values.natsAuthNkey ?? '')) {
+    throw new ConfigError({
+      setting: nameOf('natsAuthNkey', given),
+      problem: 'is no NKey seed',
+      allowed: 'the seed of a user: SU and 56 more letters and digits',
+      remedy: 'Give the seed itself, not its public key or the path of a file',
+    });
+  }
+  const files = [...(method === 'natsAuthCredentialsFile' ? [method] : []), ...TLS_FILES];
+  for (const key of files) {
+    const path = values[key];
+    if (path === null) continue;
+    try {
+      readFile(path);
+    } catch (error) {
+      throw new ConfigError({
+        setting: nameOf(key, given),
+        value: path,
+        problem: `cannot be read (${error instanceof Error ? error.message : String(error)})`,
+        allowed: 'a readable file',
+        remedy: 'Correct the path or the permissions of the file',
+      });
+    }
   }
 }
 

@@ -66,8 +66,8 @@ export const natsSettings: SettingRows<NatsSettings> = {
     environment: 'NATS_STARTUP_CONNECT_TIMEOUT_SECONDS',
     kind: integer(1, 86_400, 'SECONDS'),
     fallback: '120',
-    help: 'How long the start waits for NATS',
-    remedy: 'Give the seconds a start may take',
+    help: 'Time without NATS after the start, before a warning',
+    remedy: 'Give the seconds after which you want to be told',
   },
   natsResumeDelayMs: {
     flag: '--nats-resume-delay-ms',

@@ -33,21 +33,36 @@ export function socketOptions(endpoint: string, lingerMs: number): CommonSocketO
   };
 }
 
-/** Follows the handshakes of one socket's peers. */
+/**
+ * Follows the handshakes of one socket's peers.
+ *
+ * libzmq does not say whose link ended. One without a handshake (a port scan, a health probe) is taken
+ * to end first: where that is wrong, libzmq's handshake timeout puts the count right.
+ */
 export class PeerCount {
   #peers = 0;
+  #pendingLinks = 0;
   /** Handshakes since the start. */
   connects = 0;
   disconnects = 0;
 
   constructor(socket: Socket, onChange: () => void) {
+    const addLink = (): void => {
+      this.#pendingLinks++;
+    };
+    socket.events.on('accept', addLink);
+    socket.events.on('connect', addLink);
     socket.events.on('handshake', () => {
+      this.#pendingLinks = Math.max(0, this.#pendingLinks - 1);
       this.#peers++;
       this.connects++;
       onChange();
     });
     socket.events.on('disconnect', () => {
-      // A link that breaks before its handshake was never counted as a peer.
+      if (this.#pendingLinks > 0) {
+        this.#pendingLinks--;
+        return;
+      }
       if (this.#peers === 0) return;
       this.#peers--;
       this.disconnects++;

@@ -9,10 +9,23 @@
 import { type Observable, Subject } from 'rxjs';
 import { Subscriber } from 'zeromq';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
+import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
 import { type EngineMessage, readFrames } from './frames.ts';
 import { Sequencer } from './sequencer.ts';
+
+/** The address of a bound engine socket cannot be bound. */
+export class EngineBindError extends KvRelayError {
+  readonly code = 'KVR_ENGINE_BIND';
+
+  constructor(endpoint: string, cause: unknown) {
+    super(`Cannot bind the engine socket to ${endpoint}`, {
+      cause,
+      remedy: 'Free the port, give another with --engine-endpoint, or leave --engine-bind out',
+    });
+  }
+}
 
 export interface EngineListenerOptions {
   readonly endpoint: string;
@@ -43,6 +56,7 @@ export class EngineListener {
   readonly #sequencer = new Sequencer();
   readonly #messages$ = new Subject<EngineMessage>();
   #reader: MessageReader | null = null;
+  #wasReported = false;
 
   /** `metrics` counts the messages; where a socket carries several ranks, those of the first. */
   constructor(options: EngineListenerOptions, metrics: RelayMetrics) {
@@ -74,11 +88,11 @@ export class EngineListener {
     return this.#sequencer.highest;
   }
 
-  /** Rejects where the address cannot be bound. */
+  /** Rejects with an EngineBindError where the address cannot be bound. */
   async start(): Promise<void> {
     const { endpoint, bind, topic } = this.#options;
     this.#socket.subscribe(topic);
-    if (bind) await this.#socket.bind(endpoint);
+    if (bind) await this.#bind();
     else this.#socket.connect(endpoint);
     this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
   }
@@ -93,6 +107,15 @@ export class EngineListener {
       await this.#reader.close(bind ? endpoint : null);
     }
     this.#messages$.complete();
+  }
+
+  async #bind(): Promise<void> {
+    const { endpoint } = this.#options;
+    try {
+      await this.#socket.bind(endpoint);
+    } catch (cause) {
+      throw new EngineBindError(endpoint, cause);
+    }
   }
 
   #take(frames: readonly Buffer[]): void {
@@ -119,6 +142,8 @@ export class EngineListener {
   }
 
   #reportPeers(): void {
+    if (this.isConnected === this.#wasReported) return;
+    this.#wasReported = this.isConnected;
     this.#options.onEvent?.({ kind: this.isConnected ? 'connected' : 'disconnected' });
   }
 }

@@ -61,12 +61,12 @@ const NOTICES: Readonly<Record<DegradedCode, readonly [message: string, remedy: 
     'Check that the server runs and that --nats-server names it',
   ],
   outbox_dropping: [
-    'The outbox is full: its oldest messages are dropped, routers must query for them',
+    'The outbox is full: its oldest messages are dropped, routers never see them',
     'Restore the connection to the event plane, or raise --outbox-bytes',
   ],
   slow_subscriber: [
     'A router reads the ZMQ plane too slowly and loses messages',
-    'Check load and network of that router; it repairs its gap with a recovery query',
+    'Check load and network of that router, and restart it: it has missed events',
   ],
   ambiguous_source: [
     'Another live source announces events for the same worker and rank',

@@ -214,7 +214,7 @@ function registerPlane(registry: Registry, source: MetricsSource): void {
 function registerProcess(registry: Registry, source: MetricsSource): void {
   const lag = {
     name: 'kvrelay_event_loop_lag_seconds',
-    help: 'How late the event loop ran its last timer',
+    help: 'The most that the event loop ran late since the last scrape',
     labelNames: [],
   };
   scrapedGauge(registry, lag, (add) => add({}, source.eventLoopLagSeconds()));

@@ -137,6 +137,43 @@ test('several NATS servers are one list', () => {
   expect(config.natsServer).toEqual(['nats://a:4222', 'tls://[::1]']);
 });
 
+test.each(['NATS_AUTH_CREDENTIALS_FILE', 'NATS_TLS_CA_CERT_PATH'])(
+  '%s that cannot be read is refused, unless nothing reads it',
+  (name) => {
+    const env = { NATS_SERVER: 'tls://h:1', [name]: '/gone' };
+    const line = refusal(() => load(['--event-plane', 'nats'], { env }));
+    expect(line).toMatch(
+      `${name} '/gone' cannot be read (ENOENT: no such file); allowed: a readable`,
+    );
+    expect(load([], { env }).eventPlane).toBe('zmq');
+  },
+);
+
+test('the certificate and key of a client are read together', () => {
+  const env = {
+    NATS_SERVER: 'tls://h:1',
+    NATS_TLS_CLIENT_CERT_PATH: '/cert',
+    NATS_TLS_CLIENT_KEY_PATH: '/gone',
+  };
+  const readFile = (path: string): string => {
+    if (path === '/gone') throw new Error('EACCES: permission denied');
+    return '';
+  };
+  expect(refusal(() => load(['--event-plane', 'nats'], { env, readFile }))).toMatch(
+    /^NATS_TLS_CLIENT_KEY_PATH '\/gone' cannot be read/,
+  );
+});
+
+test.each(['SUhunter4', 'UAHUNTER', `SU${'A'.repeat(57)}`])(
+  'NKey seed %s is refused unseen',
+  (seed) => {
+    const env = { NATS_AUTH_NKEY: seed };
+    const line = refusal(() => load(['--event-plane', 'nats'], { env }));
+    expect(line).toMatch(/^NATS_AUTH_NKEY is no NKey seed; allowed: /);
+    expect(line).not.toContain(seed);
+  },
+);
+
 test('secrets are neither shown in status nor in errors', () => {
   const env = {
     DYN_EVENT_PLANE: 'nats',

@@ -1,9 +1,12 @@
 /** Engine sockets and ranks: which socket, which relay, and what is counted, on real sockets. */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { unpack } from 'msgpackr';
 import { afterEach, expect, test } from 'vitest';
+import { errorLine } from '../../src/errors.ts';
 import { createLogger } from '../../src/log.ts';
 import type { RankStatus } from '../../src/status/status-source.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
@@ -200,4 +203,38 @@ test('a wildcard to connect to becomes loopback, and the status shows it', async
   const worker = await startWorker('--engine-endpoint', `tcp://*:${port}`);
   await engine.subscribed();
   expect(rank(worker, 0).engine.endpoint).toBe(`tcp://127.0.0.1:${port}`);
+});
+
+test('a port scan at a bound engine socket is no engine, and ends none', async () => {
+  const port = await freePorts(1);
+  const endpoint = `tcp://127.0.0.1:${port}`;
+  const worker = await startWorker('--engine-endpoint', endpoint, '--engine-bind');
+  const scan = async (): Promise<void> => {
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  };
+  await scan();
+  expect(rank(worker, 0).engine.connected).toBe(false);
+  const engine = EngineStub.connect(endpoint);
+  cleanups.push(() => engine.close());
+  await engine.subscribed();
+  await eventually(() => rank(worker, 0).engine.connected);
+  await scan();
+  expect(rank(worker, 0).engine.connected).toBe(true);
+  engine.close();
+  await eventually(() => !rank(worker, 0).engine.connected);
+});
+
+test('an engine socket that cannot be bound ends the start with the address and what to do', async () => {
+  const port = await freePorts(1);
+  const blocker = createServer().listen(port, '127.0.0.1');
+  await once(blocker, 'listening');
+  cleanups.push(() => blocker.close());
+  const start = startWorker('--engine-endpoint', `tcp://127.0.0.1:${port}`, '--engine-bind');
+  const error = await start.catch((reason: unknown) => reason);
+  expect(errorLine(error)).toMatch(
+    `KVR_ENGINE_BIND: Cannot bind the engine socket to tcp://127.0.0.1:${port} (Address already in use). Free`,
+  );
 });
