@@ -14,7 +14,7 @@ export interface NotYet {
 }
 
 const GAPS = 'Missing engine batches are counted in kvrelay_engine_missing_batches_total';
-const RESTARTS = 'Restart the relay with its engine';
+const RESTARTS = 'Clear the router when the engine restarts';
 const BROKERLESS = 'Routers connect to --plane-endpoint, or use --event-plane nats';
 const NO_DISCOVERY = 'Tell routers the address and the worker id yourself';
 const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
