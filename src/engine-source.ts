@@ -101,6 +101,9 @@ export class EngineSource {
       for (const { metrics } of this.relays) metrics.engineGaps++;
       const fields = { endpoint, missingBatches: event.missingBatches };
       this.#warner.warn('engine_gap', fields, 'batches of the engine are missing');
+    } else if (event.kind === 'absent') {
+      const fields = { endpoint, seconds: event.seconds };
+      this.#warner.warn('engine_absent', fields, 'no engine yet, waiting on: check its address');
     } else {
       this.#logger.info({ endpoint }, `engine ${event.kind}`);
     }

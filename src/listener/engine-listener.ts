@@ -35,15 +35,20 @@ export interface EngineListenerOptions {
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
   readonly compat: Compat;
+  /** Without an engine for this long after the start, that is told once; 30 s where absent. */
+  readonly patienceMs?: number;
   /** Told of connects, disconnects and messages that cannot be used; bounds what it says itself. */
   readonly onEvent?: (event: ListenerEvent) => void;
 }
 
 export type ListenerEvent =
+  | { readonly kind: 'absent'; readonly seconds: number }
   | { readonly kind: 'connected' }
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'malformed'; readonly reason: 'frames' | 'sequence' }
   | { readonly kind: 'gap'; readonly missingBatches: number };
+
+const PATIENCE_MS = 30_000;
 
 export class EngineListener {
   readonly endpoint: string;
@@ -57,6 +62,7 @@ export class EngineListener {
   readonly #messages$ = new Subject<EngineMessage>();
   #reader: MessageReader | null = null;
   #wasReported = false;
+  #patience: NodeJS.Timeout | undefined;
 
   /** `metrics` counts the messages; where a socket carries several ranks, those of the first. */
   constructor(options: EngineListenerOptions, metrics: RelayMetrics) {
@@ -95,11 +101,13 @@ export class EngineListener {
     if (bind) await this.#bind();
     else this.#socket.connect(endpoint);
     this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
+    this.#awaitEngine();
   }
 
   /** Ends the stream; what has already arrived is still passed on, for at most `maxMs`. */
   async stop(maxMs: number): Promise<void> {
     const { bind, endpoint } = this.#options;
+    clearTimeout(this.#patience);
     if (this.#reader === null) {
       this.#socket.close();
     } else {
@@ -107,6 +115,13 @@ export class EngineListener {
       await this.#reader.close(bind ? endpoint : null);
     }
     this.#messages$.complete();
+  }
+
+  #awaitEngine(): void {
+    const { patienceMs = PATIENCE_MS, onEvent } = this.#options;
+    this.#patience = setTimeout(() => {
+      if (!this.wasConnected) onEvent?.({ kind: 'absent', seconds: patienceMs / 1000 });
+    }, patienceMs);
   }
 
   async #bind(): Promise<void> {

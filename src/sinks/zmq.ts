@@ -19,6 +19,11 @@ import type { Plane, PlaneListener } from './plane.ts';
 const SEND_HWM = 100_000;
 const FRAME_VERSION = 1;
 
+/** Without heartbeats, a subscriber's host that is gone is noticed after a minute. */
+const KEEPALIVE_IDLE_S = 30;
+const KEEPALIVE_INTERVAL_S = 10;
+const KEEPALIVE_COUNT = 3;
+
 /** How long after its last loss a slow subscriber is still shown. */
 const SLOW_SHOWN_MS = 10_000;
 
@@ -67,6 +72,12 @@ export class ZmqPlane implements Plane {
     this.#publisherId.writeBigUInt64BE(BigInt(options.publisherId));
     this.#socket = new XPublisher({
       ...socketOptions(options.endpoint, options.lingerMs),
+      // A subscriber that does not read answers no heartbeat either: its link, and all that waits for
+      // it, would be dropped unseen. At the high-water mark it is counted instead.
+      heartbeatInterval: 0,
+      tcpKeepaliveIdle: KEEPALIVE_IDLE_S,
+      tcpKeepaliveInterval: KEEPALIVE_INTERVAL_S,
+      tcpKeepaliveCount: KEEPALIVE_COUNT,
       sendHighWaterMark: options.sendHwm ?? SEND_HWM,
       // Refused at once instead of waiting for the slowest.
       noDrop: true,

@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { EngineListener, type ListenerEvent } from '../../src/listener/engine-listener.ts';
+import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
+import { EngineStub } from '../support/engine-stub.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { eventually } from '../support/plane-collector.ts';
+
+const PATIENCE_MS = 200;
+
+async function listenTo(endpoint: string): Promise<ListenerEvent[]> {
+  const events: ListenerEvent[] = [];
+  const options = { endpoint, bind: false, topic: '', receiveHwm: 10, maxMessageBytes: 1024 };
+  const onEvent = (event: ListenerEvent): void => void events.push(event);
+  const listener = new EngineListener(
+    { ...options, compat: 'safe', patienceMs: PATIENCE_MS, onEvent },
+    new RelayMetrics(),
+  );
+  onTestFinished(() => listener.stop(0));
+  await listener.start();
+  return events;
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+test('O8: an engine that is not there is told once, and waited for', async () => {
+  const endpoint = `tcp://127.0.0.1:${await freePorts(1)}`;
+  const events = await listenTo(endpoint);
+  await pause(4 * PATIENCE_MS);
+  expect(events).toEqual([{ kind: 'absent', seconds: PATIENCE_MS / 1000 }]);
+  const engine = await EngineStub.start(endpoint);
+  onTestFinished(() => engine.close());
+  await eventually(() => events.length === 2);
+  expect(events[1]).toEqual({ kind: 'connected' });
+});
+
+test('O8: nothing is told where the engine is there in time', async () => {
+  const engine = await EngineStub.start();
+  onTestFinished(() => engine.close());
+  const events = await listenTo(engine.endpoint);
+  await eventually(() => events.length === 1);
+  await pause(2 * PATIENCE_MS);
+  expect(events).toEqual([{ kind: 'connected' }]);
+});
