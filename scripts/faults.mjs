@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { findNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, say, toolPath } from './setup.mjs';
 
-/** What a test file with a whole form asks for, itself or through its helper. */
+/** What a test file with a whole form asks for, itself or through whole.ts. */
 const HAS_WHOLE_FORM = /KVRELAY_FAULTS|support\/whole\.ts/;
 
 function filesWithWholeForm() {

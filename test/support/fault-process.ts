@@ -1,0 +1,153 @@
+/**
+ * `kvrelay run` in a process of its own that a trial may signal, starve and look into: all that it wrote,
+ * how it ended, and its pages. Killed with the test.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
+import { parseExposition } from '../metrics/exposition.ts';
+import { eventually } from './plane-collector.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const READY_MS = 20_000;
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export class FaultProcess {
+  /** Everything written to stdout and stderr, as it came. */
+  output = '';
+  /** Resolves when it has ended and all its output is here. */
+  readonly exited: Promise<Exit>;
+  readonly #child: ChildProcess;
+
+  /** Takes the flags of `run`; block size 4 and a free HTTP port unless given. */
+  constructor(flags: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const given = { '--http': '127.0.0.1:0', '--block-size': '4' };
+    const rig = Object.entries(given).filter(([flag]) => !flags.includes(flag));
+    const { PATH = '' } = process.env;
+    this.#child = spawn(process.execPath, [PROGRAM, 'run', ...rig.flat(), ...flags], {
+      env: { PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text;
+      });
+    }
+    this.exited = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) => resolve({ code, signal }));
+    });
+    onTestFinished(async () => {
+      this.#child.kill('SIGKILL');
+      await this.exited;
+    });
+  }
+
+  /** Resolves once its status page stands and every socket has been connected once. */
+  static async ready(
+    flags: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<FaultProcess> {
+    const relay = await FaultProcess.started(flags, env);
+    const deadlineMs = performance.now() + READY_MS;
+    while (performance.now() < deadlineMs) {
+      if ((await fetch(`${relay.httpUrl}/health/ready`)).ok) return relay;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    throw new Error(`not ready: ${relay.output}`);
+  }
+
+  /** Resolves once its status page stands, whatever it still waits for. */
+  static async started(
+    flags: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<FaultProcess> {
+    const relay = new FaultProcess(flags, env);
+    await relay.until(() => relay.httpUrl !== '' || relay.hasEnded, READY_MS);
+    if (relay.hasEnded) throw new Error(`ended at once: ${relay.output}`);
+    return relay;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** Whole lines; the last one is torn where the output does not end with a line feed. */
+  get lines(): string[] {
+    return this.output.split('\n').filter((line) => line !== '');
+  }
+
+  get logs(): Record<string, unknown>[] {
+    const whole = this.output.slice(0, this.output.lastIndexOf('\n') + 1).split('\n');
+    return whole
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  get httpUrl(): string {
+    const url = /"http":"(http:[^"]+)"/.exec(this.output)?.[1];
+    return url ?? '';
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Sends SIGTERM; resolves with how it ended and how long that took. */
+  async terminate(): Promise<Exit & { readonly ms: number }> {
+    const startMs = performance.now();
+    this.kill('SIGTERM');
+    return { ...(await this.exited), ms: performance.now() - startMs };
+  }
+
+  /** Fails where `condition` does not come to hold. */
+  async until(condition: () => boolean, timeoutMs = 15_000): Promise<void> {
+    if (!(await eventually(condition, timeoutMs))) {
+      throw new Error(`still not so: ${String(condition)}\n${this.output.slice(-4000)}`);
+    }
+  }
+
+  /** Polls the status of the rank `offset` behind the first until it holds. */
+  async reaches(
+    holds: (rank: RankStatus, status: StatusSnapshot) => boolean,
+    { offset = 0, timeoutMs = READY_MS }: { offset?: number; timeoutMs?: number } = {},
+  ): Promise<StatusSnapshot> {
+    const deadlineMs = performance.now() + timeoutMs;
+    for (;;) {
+      const status = await this.status();
+      const rank = status.ranks[offset];
+      if (rank !== undefined && holds(rank, status)) return status;
+      if (performance.now() > deadlineMs) {
+        throw new Error(`still not so: ${String(holds)}\n${JSON.stringify(status)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async text(path: string): Promise<string> {
+    return (await fetch(`${this.httpUrl}${path}`)).text();
+  }
+
+  async status(): Promise<StatusSnapshot> {
+    return JSON.parse(await this.text('/api/status')) as StatusSnapshot;
+  }
+
+  /** Sum of the series of that name which have these labels. */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+    const wanted = Object.entries(labels);
+    const series = parseExposition(await this.text('/metrics')).filter(
+      (sample) =>
+        sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value),
+    );
+    if (series.length === 0) throw new Error(`no series ${name}`);
+    return series.reduce((sum, { value }) => sum + value, 0);
+  }
+}
