@@ -75,17 +75,6 @@ export class PeerCount {
   }
 }
 
-/** The port is free, and an ipc file gone, when this resolves. */
-async function unbind(socket: Socket, endpoint: string): Promise<void> {
-  try {
-    await socket.unbind(endpoint);
-  } catch {
-    // Not bound, or closed already.
-  }
-  // libzmq removes the file in its own time, which an exit may cut short.
-  if (endpoint.startsWith('ipc://')) rmSync(endpoint.slice('ipc://'.length), { force: true });
-}
-
 /** Messages and time after which a reader lets timers and other sockets have their turn. */
 const TURN_MESSAGES = 64;
 const TURN_MS = 4;
@@ -101,7 +90,6 @@ export class MessageReader {
   readonly #ended: Promise<void>;
   /** True while the socket has nothing to hand out. */
   #isWaiting = false;
-  #isClosing = false;
   #messageCount = 0;
 
   /** Starts to read; `onMessage` must not throw. */
@@ -125,11 +113,14 @@ export class MessageReader {
     }
   }
 
-  /** Gives `boundTo` up, where the socket is bound, and closes it; resolves when all of it is done. */
+  /**
+   * Closes the socket; `boundTo` is the address it is bound to, if any. There is no unbind: it works on
+   * another thread, and a peer that leaves meanwhile makes libzmq abort the process.
+   */
   async close(boundTo: string | null): Promise<void> {
-    this.#isClosing = true;
-    if (boundTo !== null) await unbind(this.#socket, boundTo);
     this.#socket.close();
+    // libzmq removes the file in its own time, which an exit may cut short.
+    if (boundTo?.startsWith('ipc://')) rmSync(boundTo.slice('ipc://'.length), { force: true });
     await this.#ended;
   }
 
@@ -142,8 +133,7 @@ export class MessageReader {
         this.#isWaiting = true;
         frames = await this.#socket.receive();
       } catch (error) {
-        // A socket that is being unbound is busy.
-        if (this.#isClosing || this.#socket.closed || isTryAgain(error)) return;
+        if (this.#socket.closed || isTryAgain(error)) return;
         throw error;
       }
       this.#isWaiting = false;
