@@ -1,32 +1,26 @@
 /**
- * The engine of `kvrelay demo`: a process of its own, as a real one is, that publishes a recording
- * over and over as vLLM's publisher does. Both ends are here: the child's program, and
+ * The engine of `kvrelay demo`: a process of its own, as a real one is, that plays a recording over
+ * and over as `kvrelay play --loop --wait` does. Both ends are here: the child's program, and
  * `EngineChild`, by which the demo holds it.
  *
  * argv     recording, endpoint, `bind` or `connect`, dp rank, first sequence number
- * Frames   [0] topic   [1] sequence, u64 BE, one more each message   [2] payload
- * Pace     the recorded times. While nobody is subscribed it waits: nothing is published to no one.
- * Again    at the recording's end an AllBlocksCleared: the next pass starts with an empty cache.
+ * Rank     the recording is of rank 0; the child's batches name the rank it is given.
  * End      with its parent, however that ends: the IPC channel closes then.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { pack } from 'msgpackr';
-import { XPublisher } from 'zeromq';
 import { z } from 'zod';
 import { errorLine, KvRelayError } from '../errors.ts';
 import type { Logger, Warner } from '../log.ts';
-import { type RecordedMessage, RecordingReader } from './recording.ts';
+import { PlayEndpointError } from './play-engine.ts';
+import { Player } from './play-player.ts';
+import type { RecordedMessage } from './recording-members.ts';
+import { type MessageFile, openMessageFile } from './recording-source.ts';
 
 /** Built or not, the child runs the file that its parent has loaded. */
 const MODULE = fileURLToPath(import.meta.url);
-
-/** Behind by more than this, it was suspended: it goes on from here, instead of hurrying after. */
-const MAX_LATE_MS = 1000;
-const SUBSCRIBE = 1;
 
 const RESTART_DELAY_MS = 1000;
 const STOP_MS = 1000;
@@ -143,80 +137,6 @@ export class EngineChild {
   }
 }
 
-/** RecordedEngine: the child's publisher socket and the number of its next message. */
-class RecordedEngine {
-  readonly #socket = new XPublisher({ linger: 0, sendHighWaterMark: 100_000 });
-  readonly #dpRank: number;
-  #sequence: bigint;
-  #subscriptions = 0;
-  #onSubscribed: () => void = () => undefined;
-
-  constructor(dpRank: number, firstSequence: bigint) {
-    this.#dpRank = dpRank;
-    this.#sequence = firstSequence;
-  }
-
-  /** Returns the address with the port that was taken. */
-  async open(endpoint: string, direction: string): Promise<string> {
-    if (direction === 'connect') this.#socket.connect(endpoint);
-    else await this.#socket.bind(endpoint);
-    void this.#followSubscriptions();
-    return this.#socket.lastEndpoint ?? endpoint;
-  }
-
-  async play(messages: readonly RecordedMessage[], onEnd: () => void): Promise<never> {
-    // Not the first engine here: what the relay still holds is the one before's.
-    if (this.#sequence > 0n) await this.#publishClear();
-    for (;;) {
-      let startMs = performance.now() - (messages[0]?.atMs ?? 0);
-      for (const { atMs, frames } of messages) {
-        const [topic, , payload] = frames;
-        if (topic === undefined || payload === undefined || frames.length !== 3) continue;
-        const waitMs = startMs + atMs - performance.now();
-        if (waitMs < -MAX_LATE_MS) startMs -= waitMs;
-        // A wait of 0 too: the end of the parent must not wait behind a burst.
-        await delay(Math.max(waitMs, 0));
-        await this.#publish(topic, this.#withRank(payload));
-      }
-      await this.#publishClear();
-      onEnd();
-    }
-  }
-
-  /** The batch [time, events, rank] was recorded of rank 0: its last byte, which is set right. */
-  #withRank(payload: Uint8Array): Uint8Array {
-    if (this.#dpRank === 0) return payload;
-    return Buffer.concat([payload.subarray(0, -1), pack(this.#dpRank)]);
-  }
-
-  /** The same batch as vLLM 0.33 writes it. */
-  #publishClear(): Promise<void> {
-    const batch = [Date.now() / 1000, [{ type: 'AllBlocksCleared' }], this.#dpRank];
-    return this.#publish(Buffer.alloc(0), pack(batch));
-  }
-
-  async #publish(topic: Uint8Array, payload: Uint8Array): Promise<void> {
-    while (this.#subscriptions === 0) await this.#subscribed();
-    const number = Buffer.alloc(8);
-    number.writeBigUInt64BE(this.#sequence);
-    this.#sequence++;
-    await this.#socket.send([Buffer.from(topic), number, Buffer.from(payload)]);
-  }
-
-  #subscribed(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onSubscribed = resolve;
-    });
-  }
-
-  async #followSubscriptions(): Promise<void> {
-    for await (const [change] of this.#socket) {
-      this.#subscriptions += change?.[0] === SUBSCRIBE ? 1 : -1;
-      if (this.#subscriptions > 0) this.#onSubscribed();
-    }
-  }
-}
-
 function report(message: EngineReport, whenSent: () => void = () => undefined): void {
   // Without a channel there is no parent left to tell.
   if (process.connected) process.send?.(message, whenSent);
@@ -224,18 +144,52 @@ function report(message: EngineReport, whenSent: () => void = () => undefined): 
 }
 
 function fail(error: unknown): void {
-  report({ kind: 'failed', reason: errorLine(error) }, () => process.exit(1));
+  // The demo names the address and the remedy itself.
+  const reason = errorLine(error instanceof PlayEndpointError ? error.cause : error);
+  report({ kind: 'failed', reason }, () => process.exit(1));
+}
+
+/** The batches of `file`, [time, events, 0], as of another rank: their last byte is set right. */
+async function* ofRank(file: MessageFile, dpRank: number): AsyncGenerator<RecordedMessage> {
+  const onTorn = (reason: string): void => report({ kind: 'torn', reason });
+  for await (const { atMs, frames } of file.messages({ onTorn })) {
+    const [topic, number, payload] = frames;
+    if (topic === undefined || number === undefined || payload === undefined) continue;
+    const renamed = dpRank === 0 ? payload : Buffer.concat([payload.subarray(0, -1), pack(dpRank)]);
+    yield { atMs, frames: [topic, number, renamed] };
+  }
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [path, endpoint, direction, dpRank, first] = argv;
-  const reader = new RecordingReader(readFileSync(path ?? ''));
-  const messages = [...reader.messages()];
-  if (reader.tornTail !== null) report({ kind: 'torn', reason: reader.tornTail });
-  if (messages.length === 0) throw new Error(`${path} holds no messages`);
-  const engine = new RecordedEngine(Number(dpRank), BigInt(first ?? 0));
-  report({ kind: 'ready', endpoint: await engine.open(endpoint ?? '', direction ?? '') });
-  await engine.play(messages, () => report({ kind: 'again' }));
+  const [path = '', endpoint = '', direction, rank, first = '0'] = argv;
+  const file = openMessageFile(path);
+  const dpRank = Number(rank);
+  const firstSequence = BigInt(first);
+  const player = new Player({
+    engine: {
+      endpoint,
+      direction: direction === 'connect' ? 'connect' : 'bind',
+      replayEndpoint: null,
+      bufferSteps: 1,
+      replayForm: 'new',
+      firstSequence,
+    },
+    messages: () => ofRank(file, dpRank),
+    rate: null,
+    loops: true,
+    waits: true,
+    drop: 0,
+    seed: 0,
+    delayMs: 0,
+    restartAt: null,
+    onEvent: ({ kind }) => {
+      if (kind === 'again') report({ kind });
+    },
+  });
+  report({ kind: 'ready', endpoint: (await player.open()).endpoint });
+  // Not the first engine here: what the relay still holds is the one before's.
+  if (firstSequence > 0n) await player.clear(dpRank);
+  await player.play();
 }
 
 if (process.argv[1] === MODULE) {

@@ -1,11 +1,21 @@
 /** The help texts. Flags, variables, allowed values and defaults come from the settings table. */
-import { type SettingKey, settingKeys, settingOf } from './settings-table.ts';
+import type { Setting } from './setting.ts';
+import { settingKeys, settingOf } from './settings-table.ts';
 
+/** Those that relay: they take the settings of the table. */
 export const COMMANDS = ['run', 'demo'] as const;
 export type Command = (typeof COMMANDS)[number];
 
+/** Those around recordings, each with flags of its own. */
+export const TOOLS = ['record', 'play', 'inspect'] as const;
+export type Tool = (typeof TOOLS)[number];
+
 export function isCommand(word: string | undefined): word is Command {
   return COMMANDS.some((command) => command === word);
+}
+
+export function isTool(word: string | undefined): word is Tool {
+  return TOOLS.some((tool) => tool === word);
 }
 
 const MAX_COLUMNS = 100;
@@ -16,6 +26,9 @@ Usage: kvrelay <command> [flags]
 
   run     relay until SIGTERM or SIGINT; a second signal forces the exit
   demo    the same on a recorded engine stream, without engine, broker or router
+  record  save an engine's messages to a file
+  play    be the engine: publish a recording, answer replays
+  inspect print the messages of a recording, an engine, a ZMQ plane or NATS
 
   kvrelay <command> --help    all flags of the command
   kvrelay --version           the version
@@ -42,14 +55,15 @@ export function helpText(command: Command | null): string {
     USAGE[command],
     'A flag counts before its environment variable, that before the --config file, that before the',
     'default. The file has the flag names in camelCase as its keys.\n',
-    ...withFlag.map(settingHelp),
+    ...withFlag.map((key) => settingHelp(settingOf(key))),
     'Environment only (in the file: natsAuthToken for NATS_AUTH_TOKEN, and so on):\n',
-    ...withoutFlag.map(settingHelp),
+    ...withoutFlag.map((key) => settingHelp(settingOf(key))),
   ].join('\n');
 }
 
-function settingHelp(key: SettingKey): string {
-  const { flag, environment, kind, help, fallback, fallbackNote, required } = settingOf(key);
+/** What the help says about one setting. Ends with a line feed. */
+export function settingHelp(setting: Setting<unknown>): string {
+  const { flag, environment, kind, help, fallback, fallbackNote, required } = setting;
   const { placeholder } = kind;
   const value = flag === null || placeholder === null ? '' : ` ${placeholder}`;
   const variable = flag === null || environment === null ? '' : `  [${environment}]`;

@@ -28,8 +28,9 @@ class Demo {
   stderr = '';
 
   constructor(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    const { PATH = '' } = process.env;
     this.process = spawn(process.execPath, [MAIN, 'demo', ...args], {
-      env: { ...process.env, ...env },
+      env: { PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     processes.add(this.process);
