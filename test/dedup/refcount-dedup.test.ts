@@ -65,3 +65,17 @@ test('beyond the bound blocks go uncounted, said by a counter, and their removes
   expect(metrics.untrackedBlocks).toBe(2);
   expect(metrics.trackedBlocks.device).toBe(2);
 });
+
+test('ranks beyond the bound are not counted, so their removes pass', () => {
+  const metrics = new RelayMetrics();
+  const ranks = Array.from({ length: 1024 }, (_, dpRank) => stored(null, [1n], { dpRank }));
+  const beyond = { dpRank: 1024 };
+  const events = [...ranks, stored(null, [1n, 2n], beyond), removed([1n], beyond)];
+  expect(passed([...events, removed([1n]), removed([1n])], metrics, 2000).slice(1024)).toEqual([
+    'S [1,2] r1024',
+    'R [1] r1024',
+    'R [1]',
+    'R [1]',
+  ]);
+  expect(metrics.untrackedBlocks).toBe(2);
+});
