@@ -7,7 +7,7 @@
  */
 import { identity, type Observable, type SchedulerLike } from 'rxjs';
 import { coalesce } from './batching/coalesce.ts';
-import { RefcountDedup } from './dedup/refcount-dedup.ts';
+import { RefcountDedup, type RefcountDedupOptions } from './dedup/refcount-dedup.ts';
 import { index } from './indexer/index-events.ts';
 import type { LiveSet } from './indexer/live-set.ts';
 import type { RelayMetrics } from './metrics/relay-metrics.ts';
@@ -50,14 +50,16 @@ export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): 
   const { compat, workerId, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
-  const maxMessageBytes = (): number => Math.min(config.maxMessageBytes, sink.maxMessageBytes);
+  // `strict` cuts by events and blocks alone: a message over the plane's limit is lost, ids and all.
+  const maxMessageBytes = (): number =>
+    mustSplit ? Math.min(config.maxMessageBytes, sink.maxMessageBytes) : Number.POSITIVE_INFINITY;
   // Counts tell the filter when an ambiguous block is gone: the one message that goes upstream.
   const lastCopyGone: LastCopyGone = { notify: null };
-  const dedup = {
+  const dedup: RefcountDedupOptions = {
     maxTrackedBlocks,
     fullReports,
     onLastCopyGone: (removed) => lastCopyGone.notify?.(removed),
-  } satisfies ConstructorParameters<typeof RefcountDedup>[0];
+  };
   return native$.pipe(
     normalize(config, metrics, lastCopyGone),
     detectGaps(metrics),
@@ -70,11 +72,6 @@ export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): 
     mustSplit ? runStage(() => new OversizeSplitter(workerId, maxMessageBytes)) : identity,
     numberEvents(config),
     index(liveSet),
-    publish(sink, metrics, mustSplit ? { ...config, maxMessageBytes } : withoutByteLimit(config)),
+    publish(sink, metrics, { ...config, maxMessageBytes }),
   );
-}
-
-/** `strict` cuts by events and blocks alone: a message over the plane's limit is lost, ids and all. */
-function withoutByteLimit({ envelopes, onTooLarge }: PipelineConfig): PublishOptions {
-  return { envelopes, ...(onTooLarge !== undefined && { onTooLarge }) };
 }

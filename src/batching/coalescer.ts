@@ -70,11 +70,7 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
   }
 
   #continues(pending: PlacementEvent, next: PlacementEvent): boolean {
-    const mayBeReport =
-      this.#options.fullReports === true &&
-      pending.type === 'stored' &&
-      !pending.hasParent &&
-      pending.blockCount >= 2;
+    const mayBeReport = this.#options.fullReports === true && pending.mayBeFullReport;
     return !mayBeReport && isContinuation(pending, next);
   }
 

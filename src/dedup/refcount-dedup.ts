@@ -5,20 +5,16 @@
  *          whose count reaches 0 and those never counted, and vanishes where none is left; a clear
  *          forgets all tiers of its rank.
  * Owns     a kernel table per (dp rank, storage tier), made with its first store. Never throws.
- * Bounds   maxTrackedBlocks over all tables, MAX_RANKS ranks: further hashes are not counted, so their
- *          removes pass.
+ * Bounds   maxTrackedBlocks over all tables, and those of RankTables: further hashes are not counted, so
+ *          their removes pass.
  * Source   ai-dynamo/dynamo 1.6.1, dedup.rs.
  */
+import { RankTables } from '../kernel/rank-tables.ts';
 import { RefcountTable } from '../kernel/tables.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
-import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
+import type { StorageTier } from '../protocol/storage-tier.ts';
 import type { Stage } from '../stage.ts';
-
-/** Ranks of one stream; one that names more is no worker's. */
-const MAX_RANKS = 1024;
-
-type TierTables = Partial<Record<StorageTier, RefcountTable>>;
 
 export interface RefcountDedupOptions {
   readonly maxTrackedBlocks: number;
@@ -31,7 +27,7 @@ export interface RefcountDedupOptions {
 export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   readonly #options: RefcountDedupOptions;
   readonly #metrics: RelayMetrics;
-  readonly #ranks = new Map<number, TierTables>();
+  readonly #tables = new RankTables<StorageTier, RefcountTable>(() => new RefcountTable());
 
   constructor(options: RefcountDedupOptions, metrics: RelayMetrics) {
     this.#options = options;
@@ -47,24 +43,18 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
 
   /** Nothing is held back: the counts end with the stage. */
   flush(): void {
-    for (const dpRank of this.#ranks.keys()) this.#forgetRank(dpRank);
+    for (const dpRank of this.#tables.dpRanks) this.#forgetRank(dpRank);
   }
 
   #count(event: PlacementEvent): void {
     const { dpRank, storageTier, blockHashes } = event;
     const { trackedBlocks } = this.#metrics;
     if (blockHashes.length === 0) return;
-    let tables = this.#ranks.get(dpRank);
-    if (tables === undefined) {
-      if (this.#ranks.size >= MAX_RANKS) {
-        this.#metrics.untrackedBlocks += blockHashes.length;
-        return;
-      }
-      tables = {};
-      this.#ranks.set(dpRank, tables);
+    const table = this.#tables.getOrMake(dpRank, storageTier);
+    if (table === undefined) {
+      this.#metrics.untrackedBlocks += blockHashes.length;
+      return;
     }
-    tables[storageTier] ??= new RefcountTable();
-    const table = tables[storageTier];
     if (this.#options.fullReports === true && isFullReport(event, table)) return;
     const before = table.size;
     const free = this.#options.maxTrackedBlocks - this.#trackedBlocks();
@@ -75,7 +65,7 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   /** Takes the removed blocks from the counts; false where no removal is left to tell of. */
   #release(event: PlacementEvent): boolean {
     const { dpRank, storageTier, blockHashes } = event;
-    const table = this.#ranks.get(dpRank)?.[storageTier];
+    const table = this.#tables.get(dpRank, storageTier);
     const named = blockHashes.length;
     if (table !== undefined) {
       const before = table.size;
@@ -89,13 +79,9 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   }
 
   #forgetRank(dpRank: number): void {
-    const tables = this.#ranks.get(dpRank);
-    if (tables === undefined) return;
-    for (const tier of STORAGE_TIERS) {
-      this.#metrics.trackedBlocks[tier] -= tables[tier]?.size ?? 0;
-      tables[tier]?.free();
-    }
-    this.#ranks.delete(dpRank);
+    this.#tables.forgetRank(dpRank, ({ size }, tier) => {
+      this.#metrics.trackedBlocks[tier] -= size;
+    });
   }
 
   #trackedBlocks(): number {
@@ -104,8 +90,11 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   }
 }
 
-function isFullReport({ hasParent, blockHashes }: PlacementEvent, table: RefcountTable): boolean {
-  if (hasParent || blockHashes.length < 2) return false;
+function isFullReport(
+  { mayBeFullReport, blockHashes }: PlacementEvent,
+  table: RefcountTable,
+): boolean {
+  if (!mayBeFullReport) return false;
   for (let index = 0; index < blockHashes.length; index++) {
     if (!table.has(blockHashes.lowAt(index), blockHashes.highAt(index))) return false;
   }

@@ -4,22 +4,18 @@
  * A store adds its blocks to its rank and tier, a remove takes its hashes away, a clear empties all
  * tiers of its rank.
  * Owns    a kernel table per (dp rank, storage tier), made with its first store.
- * Bounds  maxBlocks over all tables, MAX_RANKS ranks; further blocks are not held, and counted.
+ * Bounds  maxBlocks over all tables, and those of RankTables; further blocks are not held, and counted.
  */
+import { RankTables } from '../kernel/rank-tables.ts';
 import { U64Set } from '../kernel/tables.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
-import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
-
-/** Ranks of one stream; one that names more is no worker's. */
-const MAX_RANKS = 1024;
-
-type TierSets = Partial<Record<StorageTier, U64Set>>;
+import type { StorageTier } from '../protocol/storage-tier.ts';
 
 export class LiveSet {
   readonly #maxBlocks: number;
   readonly #metrics: RelayMetrics;
-  readonly #ranks = new Map<number, TierSets>();
+  readonly #sets = new RankTables<StorageTier, U64Set>(() => new U64Set());
 
   constructor(maxBlocks: number, metrics: RelayMetrics) {
     this.#maxBlocks = maxBlocks;
@@ -34,12 +30,12 @@ export class LiveSet {
 
   /** Ranks that hold or held a block since their last clear. */
   get dpRanks(): number[] {
-    return [...this.#ranks.keys()].sort((a, b) => a - b);
+    return [...this.#sets.dpRanks].sort((a, b) => a - b);
   }
 
   /** The block hashes of one rank and tier, in no order. */
   blockHashes(dpRank: number, storageTier: StorageTier): bigint[] {
-    return this.#ranks.get(dpRank)?.[storageTier]?.keys().toBigInts() ?? [];
+    return this.#sets.get(dpRank, storageTier)?.keys().toBigInts() ?? [];
   }
 
   free(): void {
@@ -50,24 +46,18 @@ export class LiveSet {
     const { device, host_pinned, disk, external } = this.#metrics.liveBlocks;
     const free = this.#maxBlocks - (device + host_pinned + disk + external);
     if (blockHashes.length === 0) return;
-    let sets = this.#ranks.get(dpRank);
-    if (sets === undefined) {
-      if (this.#ranks.size >= MAX_RANKS) {
-        this.#metrics.unindexedBlocks += blockHashes.length;
-        return;
-      }
-      sets = {};
-      this.#ranks.set(dpRank, sets);
+    const set = this.#sets.getOrMake(dpRank, storageTier);
+    if (set === undefined) {
+      this.#metrics.unindexedBlocks += blockHashes.length;
+      return;
     }
-    sets[storageTier] ??= new U64Set();
-    const set = sets[storageTier];
     const before = set.size;
     this.#metrics.unindexedBlocks += set.addAll(blockHashes, before + Math.max(free, 0));
     this.#metrics.liveBlocks[storageTier] += set.size - before;
   }
 
   #remove({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
-    const set = this.#ranks.get(dpRank)?.[storageTier];
+    const set = this.#sets.get(dpRank, storageTier);
     if (set === undefined) return;
     const before = set.size;
     set.deleteAll(blockHashes);
@@ -75,12 +65,8 @@ export class LiveSet {
   }
 
   #forgetRank(dpRank: number): void {
-    const sets = this.#ranks.get(dpRank);
-    if (sets === undefined) return;
-    for (const tier of STORAGE_TIERS) {
-      this.#metrics.liveBlocks[tier] -= sets[tier]?.size ?? 0;
-      sets[tier]?.free();
-    }
-    this.#ranks.delete(dpRank);
+    this.#sets.forgetRank(dpRank, ({ size }, tier) => {
+      this.#metrics.liveBlocks[tier] -= size;
+    });
   }
 }

@@ -2,8 +2,9 @@
  * RelayMetrics: what one relay counts, as plain fields that stages increment and `/metrics` reads.
  *
  * Owns     no I/O and no registry; every label set is fixed here, so nothing from the wire becomes one.
- * Source   names and labels of the exposition: docs/metrics.md; Dynamo's five: ai-dynamo 1.6.1.
+ * Source   Dynamo's five: ai-dynamo 1.6.1; the names of all: dynamo-metrics.ts and kvrelay-metrics.ts.
  */
+import { EVENT_FAULTS, type EventFault } from '../protocol/native-batch.ts';
 import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
 import { type Counts, zeroCounts } from './counts.ts';
 import { Histogram } from './histogram.ts';
@@ -38,15 +39,6 @@ export const MALFORMED_REASONS = [
   'batch_shape',
 ] as const;
 export type MalformedReason = (typeof MALFORMED_REASONS)[number];
-
-/** Why `safe` drops a single event of a message that is otherwise used. */
-export const DROPPED_EVENT_REASONS = [
-  'unknown_tag',
-  'bad_field',
-  'missing_field',
-  'bad_hash',
-] as const;
-export type DroppedEventReason = (typeof DROPPED_EVENT_REASONS)[number];
 
 /** Media as engines write them; `none` where the event names none, `other` for the rest. */
 export const MEDIUM_LABELS = [
@@ -102,7 +94,7 @@ export class RelayMetrics {
   engineBytes = 0;
   readonly malformed: Counts<MalformedReason> = zeroCounts(MALFORMED_REASONS);
   /** Single events that could not be used, and how many of them may have been removals. */
-  readonly droppedEngineEvents: Counts<DroppedEventReason> = zeroCounts(DROPPED_EVENT_REASONS);
+  readonly droppedEngineEvents: Counts<EventFault> = zeroCounts(EVENT_FAULTS);
   droppedRemovals = 0;
   /** Set for good once the engine's version is seen to be one that cannot be relayed. */
   isEngineUnsupported = false;

@@ -13,6 +13,7 @@
  * Source   ai-dynamo/dynamo 1.6.1, cache-namespace rules of the KV publisher.
  */
 import { namespaceDigest } from '../hashing/tokens-hash.ts';
+import { RankTables } from '../kernel/rank-tables.ts';
 import { NamespaceTable } from '../kernel/tables.ts';
 import type { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
@@ -21,14 +22,9 @@ import type { RawEvent } from '../protocol/native-batch.ts';
 import type { PlacementEvent } from '../protocol/placement-event.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 
-/** Ranks with salts of their own; a stream that names more is no worker. */
-const MAX_RANKS = 1024;
-
-type RankTables = Partial<Record<StorageTier, NamespaceTable>>;
-
 export class CacheNamespaces {
   readonly #compat: Compat;
-  readonly #ranks = new Map<number, RankTables>();
+  readonly #tables = new RankTables<StorageTier, NamespaceTable>(() => new NamespaceTable());
 
   constructor(compat: Compat) {
     this.#compat = compat;
@@ -62,7 +58,7 @@ export class CacheNamespaces {
       return;
     }
     const { low, high } = namespace;
-    this.#makeTable(dpRank, tier)?.mark(blockHashes, low, high, rawEventId);
+    this.#tables.getOrMake(dpRank, this.#key(tier))?.mark(blockHashes, low, high, rawEventId);
   }
 
   noteRemoved(dpRank: number, tier: StorageTier, blockHashes: U64List): void {
@@ -81,12 +77,11 @@ export class CacheNamespaces {
   }
 
   forgetRank(dpRank: number): void {
-    for (const table of Object.values(this.#ranks.get(dpRank) ?? {})) table.free();
-    this.#ranks.delete(dpRank);
+    this.#tables.forgetRank(dpRank);
   }
 
   free(): void {
-    for (const dpRank of this.#ranks.keys()) this.forgetRank(dpRank);
+    for (const dpRank of this.#tables.dpRanks) this.forgetRank(dpRank);
   }
 
   #key(tier: StorageTier): StorageTier {
@@ -94,17 +89,6 @@ export class CacheNamespaces {
   }
 
   #table(dpRank: number, tier: StorageTier): NamespaceTable | undefined {
-    return this.#ranks.get(dpRank)?.[this.#key(tier)];
-  }
-
-  #makeTable(dpRank: number, tier: StorageTier): NamespaceTable | undefined {
-    let tables = this.#ranks.get(dpRank);
-    if (tables === undefined) {
-      if (this.#ranks.size >= MAX_RANKS) return undefined;
-      tables = {};
-      this.#ranks.set(dpRank, tables);
-    }
-    tables[this.#key(tier)] ??= new NamespaceTable();
-    return tables[this.#key(tier)];
+    return this.#tables.get(dpRank, this.#key(tier));
   }
 }

@@ -6,23 +6,23 @@
  *          chunk finds its parent; the others get hashes made from it.
  * Remove   of a chunk's hash becomes the removal of its blocks.
  * Owns     how many copies of each chunk are held, a kernel table a rank and k; a clear forgets a rank.
- * Bounds   maxChunks held, MAX_FACTORS values of k a rank, MAX_RANKS ranks. Beyond them a chunk is not
+ * Bounds   maxChunks held, MAX_FACTORS values of k a rank, and the ranks of RankTables. Beyond them a chunk is not
  *          cut: its blocks could never be removed again.
  */
+import { RankTables } from '../kernel/rank-tables.ts';
 import { RefcountTable } from '../kernel/tables.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import { digestAt, type U64Words } from '../kernel/xxh3.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 
 const MAX_FACTORS = 8;
-const MAX_RANKS = 1024;
 
 /** Seeds the hashes of a chunk's inner blocks, apart from all seeds of routers and engines. */
 const CHUNK_SEED: U64Words = { low: 0x6b76_6368, high: 0 };
 
 export class ChunkCutter {
   /** Chunks held, by rank and by blocks a chunk. */
-  readonly #ranks = new Map<number, Map<number, RefcountTable>>();
+  readonly #tables = new RankTables<number, RefcountTable>(() => new RefcountTable(), MAX_FACTORS);
   readonly #maxChunks: number;
   #chunkCount = 0;
 
@@ -32,7 +32,7 @@ export class ChunkCutter {
 
   /** Block hashes of `chunkHashes`, `factor` for each; undefined where a bound keeps from it. */
   cut(dpRank: number, chunkHashes: U64List, factor: number): U64List | undefined {
-    const table = this.#table(dpRank, factor);
+    const table = this.#tables.getOrMake(dpRank, factor);
     if (table === undefined || this.#chunkCount + chunkHashes.length > this.#maxChunks) {
       return undefined;
     }
@@ -44,7 +44,7 @@ export class ChunkCutter {
 
   /** The hashes of a remove with those of chunks replaced by their blocks'. */
   expandRemoved(dpRank: number, tier: StorageTier, blockHashes: U64List): U64List {
-    const factors = this.#ranks.get(dpRank);
+    const factors = this.#tables.tablesOf(dpRank);
     if (factors === undefined || tier !== 'host_pinned') return blockHashes;
     const expanded = new U64List(blockHashes.length);
     for (let index = 0; index < blockHashes.length; index++) {
@@ -56,15 +56,13 @@ export class ChunkCutter {
   }
 
   forgetRank(dpRank: number): void {
-    for (const table of this.#ranks.get(dpRank)?.values() ?? []) {
-      this.#chunkCount -= table.size;
-      table.free();
-    }
-    this.#ranks.delete(dpRank);
+    this.#tables.forgetRank(dpRank, ({ size }) => {
+      this.#chunkCount -= size;
+    });
   }
 
   free(): void {
-    for (const dpRank of this.#ranks.keys()) this.forgetRank(dpRank);
+    for (const dpRank of this.#tables.dpRanks) this.forgetRank(dpRank);
   }
 
   /** Takes one copy of a chunk away; null where the hash is no chunk's. */
@@ -79,21 +77,6 @@ export class ChunkCutter {
       return factor;
     }
     return null;
-  }
-
-  #table(dpRank: number, factor: number): RefcountTable | undefined {
-    let factors = this.#ranks.get(dpRank);
-    if (factors === undefined) {
-      if (this.#ranks.size >= MAX_RANKS) return undefined;
-      factors = new Map();
-      this.#ranks.set(dpRank, factors);
-    }
-    let table = factors.get(factor);
-    if (table === undefined && factors.size < MAX_FACTORS) {
-      table = new RefcountTable();
-      factors.set(factor, table);
-    }
-    return table;
   }
 }
 

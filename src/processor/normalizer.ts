@@ -6,12 +6,13 @@
  * Never    throws; an event that cannot be used is counted and left out.
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs.
  */
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import {
-  DROPPED_EVENT_REASONS,
-  type DroppedEventReason,
-  type RelayMetrics,
-} from '../metrics/relay-metrics.ts';
-import type { NativeBatch, RawEvent } from '../protocol/native-batch.ts';
+  EVENT_FAULTS,
+  type EventFault,
+  type NativeBatch,
+  type RawEvent,
+} from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
 import { EventFilter } from './event-filter.ts';
@@ -23,7 +24,7 @@ export type UnusableStoreWarning = (event: { readonly blockSize: number }) => vo
 
 export interface NormalizerOptions extends ConverterOptions {
   readonly onUnusableStore?: UnusableStoreWarning;
-  readonly onDroppedEvents?: (reason: DroppedEventReason, count: number) => void;
+  readonly onDroppedEvents?: (reason: EventFault, count: number) => void;
 }
 
 export class Normalizer {
@@ -66,7 +67,7 @@ export class Normalizer {
 
   #countDropped({ dropped }: NativeBatch): void {
     if (dropped === null) return;
-    for (const reason of DROPPED_EVENT_REASONS) {
+    for (const reason of EVENT_FAULTS) {
       const count = dropped.byReason[reason];
       this.#metrics.droppedEngineEvents[reason] += count;
       if (count > 0) this.#options.onDroppedEvents?.(reason, count);

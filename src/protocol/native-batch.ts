@@ -56,7 +56,8 @@ export class RawEvent {
 }
 
 /** Why a well-formed event could not be used (`safe`; in `strict` it costs the batch). */
-export type EventFault = 'unknown_tag' | 'bad_field' | 'missing_field' | 'bad_hash';
+export const EVENT_FAULTS = ['unknown_tag', 'bad_field', 'missing_field', 'bad_hash'] as const;
+export type EventFault = (typeof EVENT_FAULTS)[number];
 
 /** The events of a batch that could not be used, counted: there may be as many as bytes. */
 export interface DroppedEvents {

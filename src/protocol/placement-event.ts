@@ -49,6 +49,11 @@ export class PlacementEvent {
   get blockCount(): number {
     return this.blockHashes.length;
   }
+
+  /** A root store of 2 blocks or more: the form in which an engine reports what it already holds. */
+  get mayBeFullReport(): boolean {
+    return this.type === 'stored' && !this.hasParent && this.blockCount >= 2;
+  }
 }
 
 /** Events of one engine message, or of one flush, in order. */
