@@ -6,9 +6,8 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { findNatsServer } from './nats-server.mjs';
-import { ensureBuilt, ensureInstalled, fail, ROOT, say, toolPath } from './setup.mjs';
+import { offerNatsServer } from './nats-server.mjs';
+import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
 /** What a test file with a whole form asks for, itself or through whole.ts. */
 const HAS_WHOLE_FORM = /KVRELAY_FAULTS|support\/whole\.ts/;
@@ -26,15 +25,9 @@ ensureInstalled();
 ensureBuilt();
 
 say('looking for a nats-server');
-const server = findNatsServer();
-if (server.path === null) fail(`no nats-server to test against (${server.reasons.join('; ')})`);
-say(`testing against nats-server ${server.version} (${server.how})`);
-process.env.KVRELAY_NATS_SERVER = server.path;
+const missing = offerNatsServer();
+if (missing !== null) fail(`no nats-server to test against (${missing})`);
 process.env.KVRELAY_FAULTS = 'whole';
 
-process.chdir(ROOT);
-const vitest = toolPath('vitest');
 const options = ['--no-file-parallelism', '--testTimeout=600000'];
-const args = process.argv.slice(2);
-process.argv = [process.execPath, vitest, 'run', ...options, ...filesWithWholeForm(), ...args];
-await import(pathToFileURL(vitest).href);
+await runVitest([...options, ...filesWithWholeForm(), ...process.argv.slice(2)]);

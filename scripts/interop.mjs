@@ -13,9 +13,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { findNatsServer } from './nats-server.mjs';
-import { ensureBuilt, ensureInstalled, fail, ROOT, say, toolPath } from './setup.mjs';
+import { offerNatsServer } from './nats-server.mjs';
+import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
 const ENGINES = ['vllm', 'sglang'];
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];
@@ -44,19 +43,6 @@ function leaveOut(reason) {
   if (process.env.KVRELAY_REQUIRE_ALL === '1') fail(reason);
   say(`left out: ${reason}`);
   missing.push(reason);
-}
-
-function useNatsServer() {
-  const server = findNatsServer();
-  if (server.path === null) {
-    const reasons = server.reasons.join('; ');
-    // The tests do not look again.
-    process.env.KVRELAY_NATS_MISSING = reasons;
-    leaveOut(`no nats-server: ${reasons}`);
-  } else {
-    say(`testing against nats-server ${server.version} (${server.how})`);
-    process.env.KVRELAY_NATS_SERVER = server.path;
-  }
 }
 
 /** A Python in an environment with the peers' packages; null where it cannot be made. */
@@ -164,7 +150,8 @@ const allVersions =
 ensureInstalled();
 ensureBuilt();
 const startMs = performance.now();
-useNatsServer();
+const missingServer = offerNatsServer();
+if (missingServer !== null) leaveOut(`no nats-server: ${missingServer}`);
 const python = findPython();
 if (python !== null) {
   const which = allVersions ? 'all versions of the engines' : 'the newest engines';
@@ -179,9 +166,5 @@ if (python !== null) {
 process.env.KVRELAY_INTEROP_MISSING = missing.join('\n');
 say(`set up in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
 
-process.chdir(ROOT);
-const vitest = toolPath('vitest');
-const config = ['--config', 'vitest.interop.config.ts'];
 const rest = args.filter((arg) => arg !== '--all-versions');
-process.argv = [process.execPath, vitest, 'run', ...config, ...rest];
-await import(pathToFileURL(vitest).href);
+await runVitest(['--config', 'vitest.interop.config.ts', ...rest]);

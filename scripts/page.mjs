@@ -6,8 +6,7 @@
  * Missing  it is said and nothing is tested; with KVRELAY_REQUIRE_ALL=1 it is a failure.
  */
 import { spawnSync } from 'node:child_process';
-import { pathToFileURL } from 'node:url';
-import { ensureBuilt, ensureInstalled, fail, ROOT, say, toolPath } from './setup.mjs';
+import { ensureBuilt, ensureInstalled, fail, runVitest, say } from './setup.mjs';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const APT = 'apt-get';
@@ -74,9 +73,5 @@ if (path === undefined) {
   ensureBuilt();
   say(`testing the status page with ${versionOf(path)}`);
   process.env.KVRELAY_CHROMIUM = path;
-  process.chdir(ROOT);
-  const vitest = toolPath('vitest');
-  const config = ['--config', 'vitest.page.config.ts'];
-  process.argv = [process.execPath, vitest, 'run', ...config, ...process.argv.slice(2)];
-  await import(pathToFileURL(vitest).href);
+  await runVitest(['--config', 'vitest.page.config.ts', ...process.argv.slice(2)]);
 }

@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const MIN_NODE_MAJOR = 20;
 
@@ -30,6 +30,14 @@ export function toolPath(packageName, command = packageName) {
   const folder = join(ROOT, 'node_modules', packageName);
   const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   return join(folder, typeof bin === 'string' ? bin : bin[command]);
+}
+
+/** Becomes vitest with these arguments: its exit code is this process's. */
+export async function runVitest(args) {
+  process.chdir(ROOT);
+  const vitest = toolPath('vitest');
+  process.argv = [process.execPath, vitest, 'run', ...args];
+  await import(pathToFileURL(vitest).href);
 }
 
 /** Installs the locked packages where they are missing or are not the locked ones. */
