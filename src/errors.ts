@@ -74,12 +74,17 @@ export function errorCode(error: unknown): string {
 /** What an operator reads about any thrown value: one line, with the code and the remedy. */
 export function errorLine(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : '';
   const remedy = error instanceof KvRelayError ? error.remedy : null;
   return oneLine(
     `${errorCode(error)}: ${message}${reason && ` (${reason})`}${remedy === null ? '' : `. ${remedy}`}`,
   );
+}
+
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Escapes what would break a line or steer a terminal: such text may come from the network. */

@@ -8,7 +8,7 @@ import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
-import { assertInvariant } from './errors.ts';
+import { assertInvariant, messageOf } from './errors.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
@@ -189,7 +189,7 @@ export class Relay {
       const fields = { dpRank, reason: event.reason };
       this.#warner.warn(`plane_${event.reason}`, fields, 'a message for the routers was dropped');
     } else {
-      const reason = event.error instanceof Error ? event.error.message : String(event.error);
+      const reason = messageOf(event.error);
       this.#warner.warn('plane_error', { dpRank, reason }, 'the event plane cannot be reached');
     }
   }

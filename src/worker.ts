@@ -12,6 +12,7 @@ import type { WorkerConfig } from './config/worker-config.ts';
 import { NatsConnection } from './connections/nats.ts';
 import { natsClientOptions } from './connections/nats-access.ts';
 import { EngineSource } from './engine-source.ts';
+import { messageOf } from './errors.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { createRegistry } from './metrics/registry.ts';
@@ -199,23 +200,10 @@ class RelayWorker implements Worker {
 
 function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsConnection {
   return new NatsConnection({
-    client: natsClientOptions({
-      servers: config.natsServer,
-      username: config.natsAuthUsername,
-      password: config.natsAuthPassword,
-      token: config.natsAuthToken,
-      nkey: config.natsAuthNkey,
-      credentialsFile: config.natsAuthCredentialsFile,
-      caCertPath: config.natsTlsCaCertPath,
-      clientCertPath: config.natsTlsClientCertPath,
-      clientKeyPath: config.natsTlsClientKeyPath,
-      isInsecure: config.natsTlsInsecure,
-    }),
+    client: natsClientOptions(config.natsServer, config),
     startupTimeoutMs: config.natsStartupConnectTimeoutSeconds * 1000,
-    onError: (error) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      warner.warn('plane_error', { reason }, 'NATS cannot be reached');
-    },
+    onError: (error) =>
+      warner.warn('plane_error', { reason: messageOf(error) }, 'NATS cannot be reached'),
   });
 }
 

@@ -21,7 +21,13 @@ import { HttpListenError } from '../status/http-server.ts';
 import type { StatusSnapshot } from '../status/status-source.ts';
 import { createWorker, type Worker } from '../worker.ts';
 import { EngineChild } from './demo-engine.ts';
-import { logNodeWarnings, type Runnable, runUntilSignal, type StopSignals } from './lifecycle.ts';
+import {
+  logNodeWarnings,
+  type Runnable,
+  runUntilSignal,
+  type StopSignals,
+  writeOut,
+} from './lifecycle.ts';
 import {
   introduction,
   LiveDisplay,
@@ -70,8 +76,7 @@ export async function demo(argv: readonly string[], signals: StopSignals): Promi
   });
   stopShowing();
   const closing = relay.finalFigures === null ? '' : summary(relay.finalFigures);
-  // The exit would cut off what stdout has not taken yet.
-  await new Promise<void>((resolve) => void stdout.write(closing, () => resolve()));
+  await writeOut(closing);
   return exitCode;
 }
 

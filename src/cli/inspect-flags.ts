@@ -1,5 +1,5 @@
 /** The flags of `kvrelay inspect`, and what its argument stands for. */
-import { parseZmqAddress, type ZmqAddress } from '../config/addresses.ts';
+import { MAX_PORT, parseZmqAddress, type ZmqAddress } from '../config/addresses.ts';
 import { integer, nonEmptyText, text, toggle } from '../config/kinds.ts';
 import { parseNatsServers } from '../config/nats-servers.ts';
 import { type NatsSettings, natsSettings } from '../config/nats-settings.ts';
@@ -144,7 +144,7 @@ function isSubject(subject: string): boolean {
 }
 
 function isPort(port: number): boolean {
-  return port >= 1 && port <= 65_535;
+  return port >= 1 && port <= MAX_PORT;
 }
 
 function refusal(value: string): ConfigError {

@@ -1,7 +1,7 @@
 /** Where `kvrelay inspect` has its messages from: a file, a ZMQ socket, NATS. */
 import { connect } from 'nats';
 import { Subscriber } from 'zeromq';
-import { formatZmqAddress } from '../config/addresses.ts';
+import { connectable, formatZmqAddress } from '../config/addresses.ts';
 import { natsClientOptions } from '../connections/nats-access.ts';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import type { Logger } from '../log.ts';
@@ -9,7 +9,6 @@ import { EngineDecoder } from './inspect-engine.ts';
 import type { InspectFlags, Target } from './inspect-flags.ts';
 import type { Line } from './inspect-line.ts';
 import { envelopeLines, isPlaneMessage, zmqPlaneLines } from './inspect-plane.ts';
-import { connectable } from './record-flags.ts';
 import { openMessageFile } from './recording-source.ts';
 
 export interface InspectSource {
@@ -27,7 +26,7 @@ export function sourceOf(
   if (target.kind === 'file') return fileSource(target.path, flags, logger, ended);
   if (target.kind === 'nats') return natsSource(target, flags, logger);
   const decoder = new EngineDecoder();
-  const endpoint = connectable(target.address);
+  const endpoint = formatZmqAddress(connectable(target.address));
   const socket = new Subscriber({
     ...socketOptions(formatZmqAddress(target.address), 0),
     receiveHighWaterMark: 0,
@@ -86,18 +85,7 @@ function natsSource(
     async run(onMessage): Promise<void> {
       const connection = await connect({
         name: 'kvrelay inspect',
-        ...natsClientOptions({
-          servers,
-          username: flags.natsAuthUsername,
-          password: flags.natsAuthPassword,
-          token: flags.natsAuthToken,
-          nkey: flags.natsAuthNkey,
-          credentialsFile: flags.natsAuthCredentialsFile,
-          caCertPath: flags.natsTlsCaCertPath,
-          clientCertPath: flags.natsTlsClientCertPath,
-          clientKeyPath: flags.natsTlsClientKeyPath,
-          isInsecure: flags.natsTlsInsecure,
-        }),
+        ...natsClientOptions(servers, flags),
       });
       close = () => connection.close();
       const subscription = connection.subscribe(subject);

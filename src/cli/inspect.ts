@@ -9,10 +9,9 @@ import { createLogger } from '../log.ts';
 import { loadInspectFlags } from './inspect-flags.ts';
 import { jsonLine, type Line, textLine } from './inspect-line.ts';
 import { sourceOf } from './inspect-sources.ts';
-import { EXIT_FAILED, EXIT_OK, logFailure, type StopSignals } from './lifecycle.ts';
+import { EXIT_FAILED, EXIT_OK, logFailure, MAX_TIMER_MS, type StopSignals } from './lifecycle.ts';
 
 const LIVE_SECONDS = 10;
-const MAX_TIMER_MS = 0x7fff_ffff;
 /** Lines after which signals and a reader that has left are looked for. */
 const TURN_LINES = 256;
 

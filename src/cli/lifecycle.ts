@@ -23,8 +23,8 @@ export const EXIT_USAGE = 2;
 const HARD_STOP_MS = 7800;
 /** After a failed start there is nothing to drain, only to close. */
 const FAILED_START_STOP_MS = 2000;
-/** Node's longest timer. */
-const FOREVER_MS = 0x7fff_ffff;
+/** Node's longest timer; a longer one would end at once. */
+export const MAX_TIMER_MS = 0x7fff_ffff;
 
 /**
  * npm and `timeout` hand on a signal that this process already has from the terminal or its group: within
@@ -89,7 +89,7 @@ export async function runUntilSignal(options: LifecycleOptions): Promise<number>
   const { worker, logger, signals, onStarted, hardStopMs = HARD_STOP_MS } = options;
   if (signals.received) return EXIT_OK;
   // Signal handlers keep no process alive, and a worker without sockets would not either.
-  const keepAlive = setInterval(() => undefined, FOREVER_MS);
+  const keepAlive = setInterval(() => undefined, MAX_TIMER_MS);
   try {
     const start = worker.start().then(
       () => 'started' as const,
@@ -141,6 +141,11 @@ export function logFailure(logger: Logger, error: unknown): void {
   const code = errorCode(error);
   const isDefect = error instanceof InvariantError || /^(KVR_UNEXPECTED$|ERR_)/.test(code);
   logger.fatal({ code, ...(isDefect && { err: error }) }, errorLine(error));
+}
+
+/** Resolves once stdout has taken `text`: the exit would cut off the rest. */
+export async function writeOut(text: string): Promise<void> {
+  await new Promise<void>((resolve) => void process.stdout.write(text, () => resolve()));
 }
 
 /** True where `ending` came in time; rejects as it does. */

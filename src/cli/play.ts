@@ -7,12 +7,17 @@
 import { formatZmqAddress, MAX_PORT, type ZmqAddress } from '../config/addresses.ts';
 import { ConfigError } from '../errors.ts';
 import { createLogger, type Logger } from '../log.ts';
-import { EXIT_FAILED, EXIT_OK, logFailure, type StopSignals } from './lifecycle.ts';
+import {
+  EXIT_FAILED,
+  EXIT_OK,
+  logFailure,
+  MAX_TIMER_MS,
+  type StopSignals,
+  writeOut,
+} from './lifecycle.ts';
 import { loadPlayFlags } from './play-flags.ts';
 import { Player } from './play-player.ts';
 import { type MessageFile, openMessageFile } from './recording-source.ts';
-
-const FOREVER_MS = 0x7fff_ffff;
 
 /** Resolves with the exit code; throws ConfigError before anything is opened. */
 export async function play(argv: readonly string[], signals: StopSignals): Promise<number> {
@@ -25,18 +30,18 @@ export async function play(argv: readonly string[], signals: StopSignals): Promi
   process.stdout.on('error', () => undefined);
   if (signals.received) return EXIT_OK;
   const player = createPlayer(flags, file, logger);
-  const keepAlive = setInterval(() => undefined, FOREVER_MS);
+  const keepAlive = setInterval(() => undefined, MAX_TIMER_MS);
   try {
     const { endpoint, replayEndpoint } = await player.open();
     const addresses = { endpoint, replay_endpoint: replayEndpoint };
-    await print(addresses);
+    await writeOut(`${JSON.stringify(addresses)}\n`);
     logger.info({ state: 'ready', ...addresses, header: file.header }, 'the engine listens');
     await Promise.race([player.play(), signals.first]);
     const counts = { batches: player.batches, dropped: player.dropped };
     logger.info({ state: 'ended', ...counts }, 'the play has ended');
     if (flags.hold) await signals.first;
     await player.stop();
-    await print(counts);
+    await writeOut(`${JSON.stringify(counts)}\n`);
     return EXIT_OK;
   } catch (error) {
     logFailure(logger, error);
@@ -86,11 +91,5 @@ function checkPort(setting: string, address: ZmqAddress, isBound: boolean): void
     problem: 'has a port that is none',
     allowed: `ports ${min} to ${MAX_PORT}`,
     remedy: 'Correct the port',
-  });
-}
-
-async function print(result: object): Promise<void> {
-  await new Promise<void>((resolve) => {
-    process.stdout.write(`${JSON.stringify(result)}\n`, () => resolve());
   });
 }

@@ -1,5 +1,5 @@
 /** The flags of `kvrelay record`: those of the engine's socket as `run` has them, and its own. */
-import { formatZmqAddress, loopbackFor, type ZmqAddress } from '../config/addresses.ts';
+import type { ZmqAddress } from '../config/addresses.ts';
 import { engineSettings } from '../config/engine-settings.ts';
 import { integer, nonEmptyText, text, toggle } from '../config/kinds.ts';
 import type { Environment } from '../config/sources.ts';
@@ -131,11 +131,4 @@ export function loadRecordFlags(argv: readonly string[], env: Environment): Reco
 
 export function help(): string {
   return flagsHelp(flags);
-}
-
-/** As a socket takes it: a wildcard says where a publisher listens, seen from here this host. */
-export function connectable(address: ZmqAddress): string {
-  const host = address.transport === 'tcp' ? loopbackFor(address.host) : null;
-  if (address.transport === 'ipc' || host === null) return formatZmqAddress(address);
-  return formatZmqAddress({ ...address, host });
 }

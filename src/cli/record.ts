@@ -8,16 +8,23 @@
  */
 import { closeSync, rmSync, writeFileSync } from 'node:fs';
 import { Subscriber } from 'zeromq';
-import { formatZmqAddress } from '../config/addresses.ts';
+import { connectable, formatZmqAddress } from '../config/addresses.ts';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { oneLine } from '../errors.ts';
 import { EngineBindError } from '../listener/engine-listener.ts';
 import { readFrames } from '../listener/frames.ts';
 import { Sequencer } from '../listener/sequencer.ts';
 import { createLogger, createWarner, type Logger, type Warner } from '../log.ts';
-import { EXIT_FAILED, EXIT_OK, logFailure, type StopSignals } from './lifecycle.ts';
+import {
+  EXIT_FAILED,
+  EXIT_OK,
+  logFailure,
+  MAX_TIMER_MS,
+  type StopSignals,
+  writeOut,
+} from './lifecycle.ts';
 import { createRecordingFile } from './record-file.ts';
-import { connectable, loadRecordFlags, type RecordFlags } from './record-flags.ts';
+import { loadRecordFlags, type RecordFlags } from './record-flags.ts';
 import { Redactor } from './record-redact.ts';
 import { RecordingError, RecordingWriter } from './recording.ts';
 
@@ -25,7 +32,6 @@ const FLUSH_MS = 1000;
 /** How long what has already arrived may take to be written at the end. */
 const FINISH_MS = 1000;
 const MAX_AT_MS = 0xffff_ffff;
-const MAX_TIMER_MS = 0x7fff_ffff;
 /** A recorder must keep up with its engine: more would cost more time than it saves room. */
 const COMPRESSION_LEVEL = 3;
 
@@ -47,9 +53,7 @@ export async function record(argv: readonly string[], signals: StopSignals): Pro
     return EXIT_FAILED;
   }
   await recorder.stop();
-  await new Promise<void>((resolve) => {
-    process.stdout.write(recorder.summary(), () => resolve());
-  });
+  await writeOut(recorder.summary());
   return EXIT_OK;
 }
 
@@ -117,7 +121,7 @@ class Recorder {
   /** Rejects where the address cannot be bound; the file is then gone again. */
   async start(): Promise<void> {
     const { out, force, redact, seconds, engineBind, engineEndpoint, engineTopic } = this.#flags;
-    const endpoint = engineBind ? formatZmqAddress(engineEndpoint) : connectable(engineEndpoint);
+    const endpoint = formatZmqAddress(engineBind ? engineEndpoint : connectable(engineEndpoint));
     this.#socket.subscribe(engineTopic);
     try {
       if (engineBind) {

@@ -8,7 +8,7 @@
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
-import { ConfigError, errorLine } from '../errors.ts';
+import { ConfigError, errorLine, messageOf } from '../errors.ts';
 import {
   DEFAULT_LIMITS,
   RecordingError,
@@ -65,7 +65,7 @@ function openFile(path: string): OpenFile {
     throw new ConfigError({
       setting: 'FILE',
       value: path,
-      problem: `cannot be read (${error instanceof Error ? error.message : String(error)})`,
+      problem: `cannot be read (${messageOf(error)})`,
       allowed: 'a recording or a trace',
       remedy: 'Correct the path',
     });

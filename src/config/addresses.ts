@@ -62,12 +62,18 @@ export function isHost(host: string): boolean {
 }
 
 /** The loopback host of the same family for a wildcard, which cannot be connected to; else null. */
-export function loopbackFor(host: string): string | null {
+function loopbackFor(host: string): string | null {
   if (host === '*') return '127.0.0.1';
   // The URL parser brings every spelling (`0`, `[0:0::0]`) to one.
   const canonical = new URL(`http://${host}/`).hostname;
   if (canonical === '0.0.0.0') return '127.0.0.1';
   return canonical === '[::]' ? '[::1]' : null;
+}
+
+/** The address that reaches what listens on `address`: a wildcard is, seen from here, this host. */
+export function connectable(address: ZmqAddress): ZmqAddress {
+  const host = address.transport === 'tcp' ? loopbackFor(address.host) : null;
+  return address.transport === 'ipc' || host === null ? address : { ...address, host };
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Checks that need more than one setting. */
-import { ConfigError } from '../errors.ts';
-import { formatZmqAddress, loopbackFor, MAX_PORT, type ZmqAddress } from './addresses.ts';
+import { ConfigError, messageOf } from '../errors.ts';
+import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
 import { U32_MAX } from './kinds.ts';
 import {
   type SettingKey,
@@ -34,7 +34,7 @@ export function checkAddresses(
   return {
     engineEndpoint: engineBind
       ? engineEndpoint
-      : connectable(engineEndpoint, nameOf('engineEndpoint', given), warnings),
+      : connectTo(engineEndpoint, nameOf('engineEndpoint', given), warnings),
     planeEndpoint,
   };
 }
@@ -62,11 +62,9 @@ function isFreePort(address: ZmqAddress): boolean {
   return address.transport === 'tcp' && address.port === 0;
 }
 
-/** A wildcard says where a publisher listens; seen from here that is this host. */
-function connectable(address: ZmqAddress, name: string, warnings: string[]): ZmqAddress {
-  const host = address.transport === 'tcp' ? loopbackFor(address.host) : null;
-  if (address.transport === 'ipc' || host === null) return address;
-  const rewritten = { ...address, host };
+function connectTo(address: ZmqAddress, name: string, warnings: string[]): ZmqAddress {
+  const rewritten = connectable(address);
+  if (rewritten === address) return address;
   warnings.push(
     `${name} ${formatZmqAddress(address)} cannot be connected to: ` +
       `${formatZmqAddress(rewritten)} is used`,
@@ -155,7 +153,7 @@ export function checkNatsFiles(
       throw new ConfigError({
         setting: nameOf(key, given),
         value: path,
-        problem: `cannot be read (${error instanceof Error ? error.message : String(error)})`,
+        problem: `cannot be read (${messageOf(error)})`,
         allowed: 'a readable file',
         remedy: 'Correct the path or the permissions of the file',
       });

@@ -1,6 +1,6 @@
 /** The configuration file: one JSON object, its keys the flag names in camelCase. */
 import { z } from 'zod';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, messageOf } from '../errors.ts';
 import { toggle } from './kinds.ts';
 import { keyByFileKey, notYetByFileKey } from './lookup.ts';
 import { refuseNotYet } from './not-yet.ts';
@@ -83,8 +83,4 @@ function fileText(name: string, fileKey: string, key: SettingKey, value: FileVal
   }
   const shown = secret ? {} : { value: String(value) };
   throw new ConfigError({ setting: name, ...shown, allowed: kind.allowed, remedy });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

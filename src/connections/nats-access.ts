@@ -2,33 +2,40 @@
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, credsAuthenticator, nkeyAuthenticator } from 'nats';
 
+/** The settings of the same names. */
 export interface NatsAccess {
-  /** `nats://` or `tls://` addresses. */
-  readonly servers: readonly string[];
-  readonly username: string | null;
-  readonly password: string | null;
-  readonly token: string | null;
-  readonly nkey: string | null;
-  readonly credentialsFile: string | null;
-  readonly caCertPath: string | null;
-  readonly clientCertPath: string | null;
-  readonly clientKeyPath: string | null;
+  readonly natsAuthUsername: string | null;
+  readonly natsAuthPassword: string | null;
+  readonly natsAuthToken: string | null;
+  readonly natsAuthNkey: string | null;
+  readonly natsAuthCredentialsFile: string | null;
+  readonly natsTlsCaCertPath: string | null;
+  readonly natsTlsClientCertPath: string | null;
+  readonly natsTlsClientKeyPath: string | null;
   /** Any certificate is taken. */
-  readonly isInsecure: boolean;
+  readonly natsTlsInsecure: boolean;
 }
 
-/** Throws where a file that is named cannot be read. */
-export function natsClientOptions(access: NatsAccess): ConnectionOptions {
-  const { servers, caCertPath, clientCertPath, clientKeyPath, isInsecure } = access;
+/** `servers` are `nats://` or `tls://` addresses. Throws where a file that is named cannot be read. */
+export function natsClientOptions(
+  servers: readonly string[],
+  access: NatsAccess,
+): ConnectionOptions {
+  const {
+    natsTlsCaCertPath: caFile,
+    natsTlsClientCertPath: certFile,
+    natsTlsClientKeyPath: keyFile,
+    natsTlsInsecure: isInsecure,
+  } = access;
   const isTls = servers.some((server) => server.startsWith('tls://'));
   return {
     servers: servers.map((server) => server.replace(/^(nats|tls):\/\//, '')),
     ...authentication(access),
     ...(isTls && {
       tls: {
-        ...(caCertPath !== null && { caFile: caCertPath }),
-        ...(clientCertPath !== null && { certFile: clientCertPath }),
-        ...(clientKeyPath !== null && { keyFile: clientKeyPath }),
+        ...(caFile !== null && { caFile }),
+        ...(certFile !== null && { certFile }),
+        ...(keyFile !== null && { keyFile }),
         // Handed on to Node's TLS as it is, though the client's types do not name it.
         ...(isInsecure && { rejectUnauthorized: false }),
       },
@@ -38,7 +45,13 @@ export function natsClientOptions(access: NatsAccess): ConnectionOptions {
 
 /** The first method that is configured, in Dynamo's order. */
 function authentication(access: NatsAccess): ConnectionOptions {
-  const { username, password, token, nkey, credentialsFile } = access;
+  const {
+    natsAuthUsername: username,
+    natsAuthPassword: password,
+    natsAuthToken: token,
+    natsAuthNkey: nkey,
+    natsAuthCredentialsFile: credentialsFile,
+  } = access;
   if (username !== null) return { user: username, ...(password !== null && { pass: password }) };
   if (token !== null) return { token };
   if (nkey !== null) {

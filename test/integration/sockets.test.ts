@@ -78,18 +78,19 @@ describe.skipIf(!natsServerAvailable())('over real sockets and a nats-server', (
     await server.stop();
   });
 
-  async function relayed(name: string, scenario: Scenario): Promise<ReturnType<typeof asCaptured>> {
-    const subject = `namespace.${name}.component.backend.endpoint.generate.kv-events`;
+  async function started(
+    name: string,
+    settings: Scenario['settings'],
+  ): Promise<{ subject: string; engine: EngineStub; worker: Worker }> {
     const engine = await EngineStub.start();
-    const worker = await startWorker(engine, [
-      ...flagsOf(scenario.settings),
-      '--event-plane',
-      'nats',
-      '--nats-server',
-      server.url,
-      '--namespace',
-      name,
-    ]);
+    const plane = ['--event-plane', 'nats', '--nats-server', server.url, '--namespace', name];
+    const worker = await startWorker(engine, [...flagsOf(settings), ...plane]);
+    const subject = `namespace.${name}.component.backend.endpoint.generate.kv-events`;
+    return { subject, engine, worker };
+  }
+
+  async function relayed(name: string, scenario: Scenario): Promise<ReturnType<typeof asCaptured>> {
+    const { subject, engine, worker } = await started(name, scenario.settings);
     await send(engine, worker, scenario);
     const count = scenario.output.length;
     await eventually(() => routers.on(subject).length >= count, LONGEST_QUIET_MS);
@@ -114,17 +115,7 @@ describe.skipIf(!natsServerAvailable())('over real sockets and a nats-server', (
 
   test.each(['trace-16', 'trace-512'])('%s', async (name) => {
     const trace = readTrace(name);
-    const subject = `namespace.${name}.component.backend.endpoint.generate.kv-events`;
-    const engine = await EngineStub.start();
-    const worker = await startWorker(engine, [
-      ...flagsOf(trace.settings),
-      '--event-plane',
-      'nats',
-      '--nats-server',
-      server.url,
-      '--namespace',
-      name,
-    ]);
+    const { subject, engine, worker } = await started(name, trace.settings);
     for (const frames of traceRecords(gunzipSync(trace.bytes))) await engine.send(frames);
     await eventually(() => routers.on(subject).length >= trace.expected.messages, 30_000);
     await worker.stop();

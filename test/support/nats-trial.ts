@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { createLogger } from '../../src/log.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
 import { EngineStub } from './engine-stub.ts';
+import { type NatsServerOptions, type NatsServerProcess, startNatsServer } from './nats-server.ts';
 import { eventually } from './plane-collector.ts';
 import { eventsOf } from './published-events.ts';
 import { decodeEnvelope } from './scenarios.ts';
@@ -38,6 +39,19 @@ export class NatsRouter {
     if (await eventually(() => this.ids.length >= count, timeoutMs)) return;
     throw new Error(`${this.ids.length} of ${count} events have come`);
   }
+}
+
+/** A server that ends with the test. */
+export async function startTestServer(options: NatsServerOptions = {}): Promise<NatsServerProcess> {
+  const server = await startNatsServer(options);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Flags of a relay between this engine and this server. */
+export function natsFlags(engine: { endpoint: string }, server: { url: string }): string[] {
+  const plane = ['--event-plane', 'nats', '--nats-server', server.url];
+  return ['--engine-endpoint', engine.endpoint, ...plane];
 }
 
 export interface NatsTrial {

@@ -12,13 +12,14 @@ import {
   createCredentials,
   createNkeyUser,
 } from '../support/nats-identities.ts';
+import { natsServerAvailable } from '../support/nats-server.ts';
 import {
-  type NatsServerOptions,
-  type NatsServerProcess,
-  natsServerAvailable,
-  startNatsServer,
-} from '../support/nats-server.ts';
-import { NatsRouter, type NatsTrial, startNatsTrial } from '../support/nats-trial.ts';
+  NatsRouter,
+  type NatsTrial,
+  natsFlags,
+  startNatsTrial,
+  startTestServer,
+} from '../support/nats-trial.ts';
 import { f, St } from '../support/trials.ts';
 import { scaled } from '../support/whole.ts';
 
@@ -26,12 +27,6 @@ const LATE_SERVER_MS = scaled(800, 60_000);
 const OUTAGE_MS = scaled(800, 300_000);
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function startServer(options: NatsServerOptions = {}): Promise<NatsServerProcess> {
-  const server = await startNatsServer(options);
-  onTestFinished(() => server.stop());
-  return server;
-}
 
 /** One store goes all the way to a router that the server lets in. */
 async function relaysOne(
@@ -48,23 +43,16 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
   test(
     'N4: a server that comes late or is away for long is waited for, and the process lives on',
     async () => {
-      let server = await startServer();
+      let server = await startTestServer();
       await server.stop();
       const engine = await EngineStub.start();
       onTestFinished(() => engine.close());
-      const relay = await FaultProcess.started([
-        '--engine-endpoint',
-        engine.endpoint,
-        '--event-plane',
-        'nats',
-        '--nats-server',
-        server.url,
-      ]);
+      const relay = await FaultProcess.started(natsFlags(engine, server));
       await engine.subscribed();
       await pause(LATE_SERVER_MS);
       expect((await relay.status()).plane.connected).toBe(false);
 
-      server = await startServer({ port: server.port });
+      server = await startTestServer({ port: server.port });
       const routers = await NatsRouter.start({ servers: server.url });
       await relay.reaches((_, { plane }) => plane.connected);
       await engine.send(f(0, [St(101)]));
@@ -77,7 +65,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
       await relay.reaches((_, { plane }) => !plane.connected);
       await engine.send(f(1, [St(102)]));
       await pause(OUTAGE_MS);
-      server = await startServer({ port: server.port });
+      server = await startTestServer({ port: server.port });
       await relay.reaches((_, { plane }) => plane.connected);
       await engine.send(f(2, [St(103)]));
       await routers.reaches(3);
@@ -89,17 +77,10 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
 
   test('N12: messages are not confirmed one by one: more than 5000 go through in a second', async () => {
     const count = scaled(20_000, 50_000);
-    const server = await startServer();
+    const server = await startTestServer();
     const routers = await NatsRouter.start({ servers: server.url });
     const engine = await Flood.start({ count, blocks: 1 });
-    const relay = await FaultProcess.ready([
-      '--engine-endpoint',
-      engine.endpoint,
-      '--event-plane',
-      'nats',
-      '--nats-server',
-      server.url,
-    ]);
+    const relay = await FaultProcess.ready(natsFlags(engine, server));
     const startMs = performance.now();
     expect(await engine.send()).toBe(count);
     await routers.reaches(count);
@@ -111,7 +92,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
 
   test('N15: a router that never reads is cut off by the server, and only its own loss', async () => {
     const [count, blocks] = [3000, 128];
-    const server = await startServer({ extraConfig: 'write_deadline: "300ms"' });
+    const server = await startTestServer({ extraConfig: 'write_deadline: "300ms"' });
     const deaf = connectTcp(server.port, '127.0.0.1');
     onTestFinished(() => void deaf.destroy());
     deaf.on('error', () => undefined);
@@ -121,14 +102,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
 
     const routers = await NatsRouter.start({ servers: server.url });
     const engine = await Flood.start({ count, blocks });
-    const relay = await FaultProcess.ready([
-      '--engine-endpoint',
-      engine.endpoint,
-      '--event-plane',
-      'nats',
-      '--nats-server',
-      server.url,
-    ]);
+    const relay = await FaultProcess.ready(natsFlags(engine, server));
     await engine.send();
     await routers.reaches(count);
     const { plane, ranks } = await relay.reaches((_, status) => status.plane.outbox_messages === 0);
@@ -151,21 +125,21 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
   });
 
   test('user and password, a token: the server lets the relay in with the right one', async () => {
-    const byName = await startServer({
+    const byName = await startTestServer({
       extraConfig: 'authorization { user: relay, password: open }',
     });
     const name = { NATS_AUTH_USERNAME: 'relay', NATS_AUTH_PASSWORD: 'open' };
     const router = { servers: byName.url, user: 'relay', pass: 'open' };
     await relaysOne(await startNatsTrial(byName.url, name), router);
 
-    const byToken = await startServer({ extraConfig: 'authorization { token: "t0ken" }' });
+    const byToken = await startTestServer({ extraConfig: 'authorization { token: "t0ken" }' });
     const trial = await startNatsTrial(byToken.url, { NATS_AUTH_TOKEN: 't0ken' });
     await relaysOne(trial, { servers: byToken.url, token: 't0ken' });
   });
 
   test('an nkey: the server lets the relay in with the right seed', async () => {
     const { seed, publicKey } = createNkeyUser();
-    const server = await startServer({
+    const server = await startTestServer({
       extraConfig: `authorization { users: [ { nkey: ${publicKey} } ] }`,
     });
     const authenticator = nkeyAuthenticator(Buffer.from(seed));
@@ -175,14 +149,14 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
 
   test('a credentials file: the server lets the relay in as that user', async () => {
     const { serverConfig, credentialsFile } = createCredentials();
-    const server = await startServer({ extraConfig: serverConfig });
+    const server = await startTestServer({ extraConfig: serverConfig });
     const authenticator = credsAuthenticator(readFileSync(credentialsFile));
     const trial = await startNatsTrial(server.url, { NATS_AUTH_CREDENTIALS_FILE: credentialsFile });
     await relaysOne(trial, { servers: server.url, authenticator });
   });
 
   test('a refused password is waited out: once the server takes it, what was held goes', async () => {
-    const refusing = await startServer({
+    const refusing = await startTestServer({
       extraConfig: 'authorization { user: relay, password: other }',
     });
     const { worker, engine, logs, connected } = await startNatsTrial(refusing.url, {
@@ -196,7 +170,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
     expect(logs.some(({ reason }) => /authorization/i.test(String(reason)))).toBe(true);
 
     await refusing.stop();
-    const taking = await startServer({
+    const taking = await startTestServer({
       port: refusing.port,
       extraConfig: 'authorization { user: relay, password: open }',
     });
@@ -208,7 +182,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
   });
 
   test('a password withdrawn while connected is waited out, too', async () => {
-    const first = await startServer({
+    const first = await startTestServer({
       extraConfig: 'authorization { user: relay, password: open }',
     });
     const env = { NATS_AUTH_USERNAME: 'relay', NATS_AUTH_PASSWORD: 'open' };
@@ -216,7 +190,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
     await connected();
     await first.stop();
     const { port } = first;
-    const other = await startServer({
+    const other = await startTestServer({
       port,
       extraConfig: 'authorization { user: relay, password: x }',
     });
@@ -225,7 +199,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
     expect(worker.status().plane).toMatchObject({ connected: false, outbox_messages: 1 });
 
     await other.stop();
-    const again = await startServer({
+    const again = await startTestServer({
       port,
       extraConfig: 'authorization { user: relay, password: open }',
     });
@@ -238,7 +212,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
   test('TLS: the server is checked against the authority given, and gets our certificate', async () => {
     const { caCert, serverCert, serverKey, clientCert, clientKey } = createCertificates();
     const tls = `cert_file: "${serverCert}", key_file: "${serverKey}", ca_file: "${caCert}"`;
-    const server = await startServer({ extraConfig: `tls { ${tls}, verify: true }` });
+    const server = await startTestServer({ extraConfig: `tls { ${tls}, verify: true }` });
     const servers = `localhost:${server.port}`;
     const client = { NATS_TLS_CLIENT_CERT_PATH: clientCert, NATS_TLS_CLIENT_KEY_PATH: clientKey };
 
@@ -254,7 +228,7 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
 
   test('TLS: NATS_TLS_INSECURE takes any certificate', async () => {
     const { caCert, serverCert, serverKey } = createCertificates();
-    const server = await startServer({
+    const server = await startTestServer({
       extraConfig: `tls { cert_file: "${serverCert}", key_file: "${serverKey}" }`,
     });
     const servers = `localhost:${server.port}`;

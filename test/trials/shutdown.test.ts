@@ -11,11 +11,8 @@ import { EngineStub } from '../support/engine-stub.ts';
 import { type Exit, FaultProcess } from '../support/fault-process.ts';
 import { Flood } from '../support/flood.ts';
 import { freePorts } from '../support/free-ports.ts';
-import {
-  type NatsServerProcess,
-  natsServerAvailable,
-  startNatsServer,
-} from '../support/nats-server.ts';
+import { type NatsServerProcess, natsServerAvailable } from '../support/nats-server.ts';
+import { natsFlags, startTestServer } from '../support/nats-trial.ts';
 import { f, St } from '../support/trials.ts';
 import { scaled } from '../support/whole.ts';
 
@@ -222,23 +219,9 @@ describe.skipIf(!natsServerAvailable())('with NATS', () => {
     ...flags: string[]
   ): Promise<[FaultProcess, EngineStub]> {
     const engine = await startEngine();
-    const relay = await FaultProcess.started([
-      '--engine-endpoint',
-      engine.endpoint,
-      '--event-plane',
-      'nats',
-      '--nats-server',
-      server.url,
-      ...flags,
-    ]);
+    const relay = await FaultProcess.started([...natsFlags(engine, server), ...flags]);
     await engine.subscribed();
     return [relay, engine];
-  }
-
-  async function startServer(): Promise<NatsServerProcess> {
-    const server = await startNatsServer();
-    onTestFinished(() => server.stop());
-    return server;
   }
 
   async function sendStores(engine: EngineStub, count: number): Promise<void> {
@@ -248,7 +231,7 @@ describe.skipIf(!natsServerAvailable())('with NATS', () => {
   }
 
   test('S1: with a server frozen under way and a full outbox, a stop ends in its time and tells what is left', async () => {
-    const server = await startServer();
+    const server = await startTestServer();
     const [relay, engine] = await startRelay(server, '--outbox-bytes', '65536', ...DRAIN);
     await relay.reaches((_, { plane }) => plane.connected);
     server.kill('SIGSTOP');
@@ -265,7 +248,7 @@ describe.skipIf(!natsServerAvailable())('with NATS', () => {
   });
 
   test('S1: with a server frozen from the start, a stop ends in its time and tells what is left', async () => {
-    const server = await startServer();
+    const server = await startTestServer();
     server.kill('SIGSTOP');
     const [relay, engine] = await startRelay(server, ...DRAIN);
     await sendStores(engine, 100);
@@ -278,7 +261,7 @@ describe.skipIf(!natsServerAvailable())('with NATS', () => {
   });
 
   test('S1: with a server that is gone, a stop ends in its time and tells what is left', async () => {
-    const server = await startServer();
+    const server = await startTestServer();
     const [relay, engine] = await startRelay(server, ...DRAIN);
     await relay.reaches((_, { plane }) => plane.connected);
     server.kill('SIGKILL');
@@ -292,7 +275,7 @@ describe.skipIf(!natsServerAvailable())('with NATS', () => {
   });
 
   test('S6: a second signal, more than an echo after the first, ends a slow stop at once', async () => {
-    const server = await startServer();
+    const server = await startTestServer();
     const [relay, engine] = await startRelay(server, '--http', '127.0.0.1:0');
     await relay.reaches((_, { plane }) => plane.connected);
     server.kill('SIGSTOP');
