@@ -9,8 +9,6 @@ const config: ViteUserConfig = {
     pool: 'forks',
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // One timing trial in three whole runs failed once, unidentified; the report names what was retried.
-    retry: 1,
     passWithNoTests: false,
     reporters: ['default', closingCounts(missingNatsServer)],
   },
