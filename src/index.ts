@@ -47,7 +47,7 @@ export {
   PlacementEvent,
   type PlacementEventType,
 } from './protocol/placement-event.ts';
-export { type RouterBatch, type RouterEvent, RouterEventEncoder } from './protocol/router-event.ts';
+export { type RouterBatch, RouterEventEncoder } from './protocol/router-event.ts';
 export { STORAGE_TIERS, type StorageTier } from './protocol/storage-tier.ts';
 export { MemorySink } from './sinks/memory.ts';
 export { type PublishOptions, publish } from './sinks/publish.ts';

@@ -4,7 +4,8 @@
  * In/out   MessagePack [time, events, data_parallel_rank]; bytes behind it are not looked at.
  * strict   all or nothing: one bad event costs the batch.
  * safe     a well-formed event that cannot be used costs only itself; the rank element may be absent.
- * Owns     a copy of the payload in kernel memory; the batch's lists live until the next read.
+ * Owns     a copy of the payload in kernel memory; the batch, its events and lists live until the next
+ *          read.
  * Throws   never; a payload that is no batch is a BatchFault.
  * Source   ai-dynamo/dynamo 1.6.1, lib/llm/src/kv_router/publisher/zmq_listener.rs.
  */
@@ -15,6 +16,7 @@ import { BAD_FIELD, DAMAGED, DecodeFault, OVERSIZE } from './decode-fault.ts';
 import { readArrayEvent } from './event-array.ts';
 import { readMapEvent, tagOfMap } from './event-map.ts';
 import { MsgpackReader } from './msgpack-reader.ts';
+import { PlainEventReader } from './plain-event-reader.ts';
 import { isPositionBlind } from './sglang-legacy.ts';
 
 const BATCH_ELEMENTS = 3;
@@ -36,6 +38,7 @@ export interface BatchReaderOptions {
 
 export class BatchReader {
   readonly #reader: MsgpackReader;
+  readonly #plain = new PlainEventReader();
   #batchesToInspect: number;
   #isUnsupported = false;
 
@@ -49,13 +52,14 @@ export class BatchReader {
     const reader = this.#reader;
     try {
       reader.open(payload);
+      this.#plain.open();
       const elements = reader.openArray();
       const hasRank = elements === BATCH_ELEMENTS;
       const lacksRank =
         elements === BATCH_ELEMENTS_WITHOUT_RANK && diverges(reader.compat, 'two-elements');
       if (!hasRank && !lacksRank) return 'batch_shape';
       reader.skipNumber();
-      const { events, dropped } = readEvents(reader);
+      const { events, dropped } = readEvents(reader, this.#plain);
       const dpRank = hasRank ? readRank(reader) : null;
       this.#inspect(events);
       const isEngineUnsupported = this.#isUnsupported;
@@ -80,7 +84,10 @@ export class BatchReader {
   }
 }
 
-function readEvents(reader: MsgpackReader): Pick<NativeBatch, 'events' | 'dropped'> {
+function readEvents(
+  reader: MsgpackReader,
+  plain: PlainEventReader,
+): Pick<NativeBatch, 'events' | 'dropped'> {
   // A bin counts as a list of numbers, which no event is: only an empty one is a list of events.
   if (reader.isBin()) {
     if (reader.readBytes().length > 0) throw BAD_FIELD;
@@ -91,6 +98,8 @@ function readEvents(reader: MsgpackReader): Pick<NativeBatch, 'events' | 'droppe
   const events: RawEvent[] = [];
   let dropped: DroppedCounts | null = null;
   for (let index = 0; index < count; index++) {
+    index += plain.read(reader, count - index, events);
+    if (index === count) break;
     const { position, depth } = reader;
     try {
       events.push(reader.isMap() ? readMapEvent(reader) : readArrayEvent(reader));

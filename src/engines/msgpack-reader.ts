@@ -6,7 +6,15 @@
  * Source   the accept set of ai-dynamo/dynamo 1.6.1 (rmp-serde).
  */
 import { isUtf8 } from 'node:buffer';
-import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from '../kernel/kernel.ts';
+import { arena } from '../kernel/arena.ts';
+import {
+  allocateBlock,
+  type KernelBlock,
+  releaseBlock,
+  resultAddress,
+  views,
+  wasm,
+} from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
@@ -16,6 +24,9 @@ import { MsgpackCursor } from './msgpack-cursor.ts';
 
 /** Returned by the kernel's list readers in place of an address. */
 const KERNEL_TRUNCATED = 2;
+
+/** The kernel compares texts 8 bytes at a time. */
+const KERNEL_OVERREAD_BYTES = 8;
 
 /** Smallest and largest block that is kept for the next payload. */
 const MIN_INPUT_BYTES = 1 << 16;
@@ -38,8 +49,9 @@ export class MsgpackReader extends MsgpackCursor {
   override open(payload: Uint8Array): void {
     super.open(payload);
     const room = this.#input.bytes;
-    if (payload.length > room || room > KEPT_INPUT_BYTES) {
-      const larger = allocateBlock(Math.max(payload.length, MIN_INPUT_BYTES));
+    const needed = payload.length + KERNEL_OVERREAD_BYTES;
+    if (needed > room || room > KEPT_INPUT_BYTES) {
+      const larger = allocateBlock(Math.max(needed, MIN_INPUT_BYTES));
       releaseBlock(this.#input);
       this.#input = larger;
     }
@@ -145,6 +157,21 @@ export class MsgpackReader extends MsgpackCursor {
     const marker = this.peek();
     if (marker === 0xca || marker === 0xcb) this.consume(marker === 0xca ? 5 : 9);
     else this.readInteger();
+  }
+
+  /**
+   * Consumes up to `count` events of the plain form, and returns how many. Their records go to kernel
+   * memory at `records`; events.ts of the kernel has their form.
+   */
+  readPlainEvents(count: number, records: number): number {
+    const takesBytes = diverges(this.compat, 'byte-hash') ? 1 : 0;
+    const at = this.#at();
+    const { next, end } = arena;
+    const to = resultAddress;
+    const taken = wasm.readEvents(at, this.#atEnd(), count, takesBytes, next, end, records, to);
+    this.position = (views.u32[to >>> 2] as number) - this.#input.address;
+    arena.advanceTo(views.u32[(to >>> 2) + 1] as number);
+    return taken;
   }
 
   /** A list of hashes. The real reader takes a `bin` as a list of its bytes, so this one does. */

@@ -6,6 +6,6 @@ import type { LiveSet } from './live-set.ts';
 /** Without an index (null) events pass untouched. */
 export function index(liveSet: LiveSet | null): MonoTypeOperatorFunction<RouterBatch> {
   return tap((batch) => {
-    for (const event of batch.events) liveSet?.apply(event.placement);
+    for (const event of batch.events) liveSet?.apply(event);
   });
 }

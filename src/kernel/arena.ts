@@ -26,6 +26,19 @@ class Arena {
     return address;
   }
 
+  /** Where the kernel may lay lists itself, to `end`; `advanceTo` says how far it did. */
+  get next(): number {
+    return this.#next;
+  }
+
+  get end(): number {
+    return this.#end;
+  }
+
+  advanceTo(address: number): void {
+    this.#next = address;
+  }
+
   /** Ends the life of every list taken since the last reset. */
   reset(): void {
     this.epoch++;

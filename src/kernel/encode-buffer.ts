@@ -12,8 +12,45 @@ const FIRST_BYTES = 1 << 16;
 /** Largest size that is kept for the next batch. */
 const KEPT_BYTES = 1 << 22;
 
+/** Most that a store or remove takes around its blocks, its template's parts apart. */
+const MAX_EVENT_NUMBER_BYTES = 64;
+
 /** Most that one block of a store takes: two full u64 and three keys. */
 export const MAX_BLOCK_BYTES = 57;
+
+export interface StoreFields {
+  readonly blockHashes: U64List;
+  readonly hasParent: boolean;
+  readonly parentLow: number;
+  readonly parentHigh: number;
+  readonly dpRank: number;
+}
+
+/** Bytes that never change, in kernel memory for as long as the process lives. */
+export class ConstantBytes {
+  readonly address: number;
+  readonly length: number;
+
+  constructor(bytes: Uint8Array) {
+    // Copied 16 bytes at a time.
+    this.address = allocateBlock(bytes.length + 16).address;
+    this.length = bytes.length;
+    views.u8.set(bytes, this.address);
+  }
+}
+
+/** The parts around an event's numbers and blocks: head, middle, second middle, tail. */
+export class EventTemplate {
+  readonly address: number;
+  readonly bytes: number;
+
+  constructor(parts: readonly [ConstantBytes, ConstantBytes, ConstantBytes, ConstantBytes]) {
+    this.address = allocateBlock(parts.length * 8).address;
+    this.bytes = parts.reduce((sum, { length }) => sum + length, 0);
+    const words = parts.flatMap(({ address, length }) => [address, length]);
+    views.u32.set(words, this.address >>> 2);
+  }
+}
 
 export class EncodeBuffer {
   #block: KernelBlock = allocateBlock(FIRST_BYTES);
@@ -92,11 +129,45 @@ export class EncodeBuffer {
     this.#length = (wasm.putBlocks(at, hashes, tokens, count) >>> 0) - this.#block.address;
   }
 
-  putHashes(blockHashes: U64List): void {
-    this.#reserve(blockHashes.length * 9);
+  /** A whole store without images; `parent` where it has one. */
+  putStored(
+    template: EventTemplate,
+    eventId: number,
+    event: StoreFields,
+    tokensHashes: U64List,
+  ): void {
+    const { blockHashes, hasParent, parentLow, parentHigh, dpRank } = event;
+    const { length } = blockHashes;
+    this.#reserve(template.bytes + MAX_EVENT_NUMBER_BYTES + length * MAX_BLOCK_BYTES);
+    const next = wasm.putStored(
+      this.#block.address + this.#length,
+      template.address,
+      eventId,
+      eventId / 2 ** 32,
+      hasParent ? 1 : 0,
+      parentLow,
+      parentHigh,
+      blockHashes.address,
+      tokensHashes.address,
+      length,
+      dpRank,
+    );
+    this.#length = (next >>> 0) - this.#block.address;
+  }
+
+  /** A whole remove. */
+  putRemoved(
+    { address, bytes }: EventTemplate,
+    eventId: number,
+    hashes: U64List,
+    rank: number,
+  ): void {
+    const { length } = hashes;
+    this.#reserve(bytes + MAX_EVENT_NUMBER_BYTES + length * 9);
     const at = this.#block.address + this.#length;
-    const next = wasm.putHashes(at, blockHashes.address, blockHashes.length) >>> 0;
-    this.#length = next - this.#block.address;
+    const high = eventId / 2 ** 32;
+    const next = wasm.putRemoved(at, address, eventId, high, hashes.address, length, rank);
+    this.#length = (next >>> 0) - this.#block.address;
   }
 
   /** Takes the last `count` bytes back. */

@@ -29,12 +29,44 @@ interface KernelExports {
     out: number,
   ): void;
   repeats(list: number, count: number, hasParent: number, low: number, high: number): number;
+  addText(at: number, bytes: number): number;
+  readEvents(
+    at: number,
+    end: number,
+    count: number,
+    takesBytes: number,
+    room: number,
+    roomEnd: number,
+    records: number,
+    state: number,
+  ): number;
   readHashes(at: number, end: number, count: number, out: number, takesBytes: number): number;
   readTokens(at: number, end: number, count: number, out: number): number;
   readBigrams(at: number, end: number, count: number, out: number): number;
   putU64(at: number, low: number, high: number): number;
   putBlocks(at: number, hashes: number, tokensHashes: number, count: number): number;
-  putHashes(at: number, hashes: number, count: number): number;
+  putStored(
+    at: number,
+    template: number,
+    idLow: number,
+    idHigh: number,
+    hasParent: number,
+    parentLow: number,
+    parentHigh: number,
+    hashes: number,
+    tokensHashes: number,
+    count: number,
+    dpRank: number,
+  ): number;
+  putRemoved(
+    at: number,
+    template: number,
+    idLow: number,
+    idHigh: number,
+    hashes: number,
+    count: number,
+    dpRank: number,
+  ): number;
   setSecret(low: number, high: number): void;
   newTable(wide: number): number;
   clearTable(table: number): void;

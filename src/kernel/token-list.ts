@@ -11,10 +11,10 @@ export class TokenList {
   readonly #address: number;
   readonly #epoch: number;
 
-  /** A list of `length` tokens, contents undefined. */
-  constructor(length: number) {
+  /** A list of `length` tokens, contents undefined, but for one that lies at `address` in the arena. */
+  constructor(length: number, address: number = arena.take(length * 4)) {
     this.length = length;
-    this.#address = arena.take(length * 4);
+    this.#address = address;
     this.#epoch = arena.epoch;
   }
 

@@ -16,11 +16,11 @@ export class U64List {
   #capacity: number;
   #epoch: number;
 
-  /** An empty list with room for `capacity` entries. */
-  constructor(capacity: number) {
-    this.length = 0;
+  /** A list with room for `capacity` entries; empty, but for those that lie at `address` in the arena. */
+  constructor(capacity: number, address?: number) {
+    this.length = address === undefined ? 0 : capacity;
     this.#capacity = capacity;
-    this.#address = arena.take(capacity * 8);
+    this.#address = address ?? arena.take(capacity * 8);
     this.#epoch = arena.epoch;
   }
 

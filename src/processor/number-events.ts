@@ -24,15 +24,14 @@ export function numberEvents(
     const encoded = new EncodeBuffer();
     let nextEventId = options.firstEventId ?? 1;
     return source.pipe(
-      map((batch) => {
+      map((events) => {
         encoded.reset();
-        const events = batch.map((placement) => {
-          const start = encoded.length;
-          const eventId = nextEventId++;
-          encoder.encode(encoded, placement, eventId);
-          return { eventId, placement, start, end: encoded.length };
+        const firstEventId = nextEventId;
+        const ends = events.map((event) => {
+          encoder.encode(encoded, event, nextEventId++);
+          return encoded.length;
         });
-        return { events, encoded };
+        return { events, firstEventId, encoded, ends };
       }),
     );
   };

@@ -7,7 +7,8 @@
  *
  * Source  ai-dynamo/dynamo 1.6.1; the same on NATS (whole body) and on the ZMQ plane (last frame).
  */
-import type { RouterBatch, RouterEvent } from './router-event.ts';
+import type { PlacementEvent } from './placement-event.ts';
+import type { RouterBatch } from './router-event.ts';
 
 export const KV_EVENTS_TOPIC = 'kv-events';
 
@@ -19,7 +20,6 @@ const MAX_MESSAGE_BLOCKS = 8192;
 export interface PlaneMessage {
   readonly sequence: number;
   readonly envelope: Buffer;
-  readonly events: readonly RouterEvent[];
 }
 
 /** Most that an envelope has around its payload's events. */
@@ -63,9 +63,9 @@ export class EnvelopeEncoder {
 
   /** A message of consecutive events of a batch, with the next sequence number. */
   encode(batch: RouterBatch, first: number, end: number, publishedAtMs: number): PlaneMessage {
-    const events = batch.events.slice(first, end);
-    const start = batch.events[first]?.start ?? 0;
-    const bytes = batch.encoded.bytes(start, batch.events[end - 1]?.end ?? start);
+    const start = first === 0 ? 0 : (batch.ends[first - 1] as number);
+    const bytes = batch.encoded.bytes(start, batch.ends[end - 1] as number);
+    const count = end - first;
     const sequence = this.#nextSequence++;
     const envelope = Buffer.allocUnsafe(MAX_ENVELOPE_HEAD_BYTES + bytes.length);
     let at = envelope.writeUInt8(0x85, 0);
@@ -73,39 +73,38 @@ export class EnvelopeEncoder {
     at = putUnsigned(envelope, put(envelope, at, 'sequence'), sequence);
     at = putUnsigned(envelope, put(envelope, at, 'published_at'), publishedAtMs);
     at = put(envelope, put(envelope, at, 'topic'), KV_EVENTS_TOPIC);
-    const headerBytes = events.length < 16 ? 1 : 3;
+    const headerBytes = count < 16 ? 1 : 3;
     at = putBinHeader(envelope, put(envelope, at, 'payload'), headerBytes + bytes.length);
-    at = putArrayHeader(envelope, at, events.length);
+    at = putArrayHeader(envelope, at, count);
     envelope.set(bytes, at);
-    return { sequence, envelope: envelope.subarray(0, at + bytes.length), events };
+    return { sequence, envelope: envelope.subarray(0, at + bytes.length) };
   }
 }
 
 /** Ends of the messages that a batch is cut into, in order, each of at most `maxMessageBytes`. */
 export function messageEnds(
-  events: readonly RouterEvent[],
+  { events, ends }: Pick<RouterBatch, 'events' | 'ends'>,
   maxMessageBytes: number = Number.POSITIVE_INFINITY,
 ): number[] {
   const maxEventBytes = maxMessageBytes - MAX_ENVELOPE_HEAD_BYTES;
-  const ends: number[] = [];
-  let count = 0;
+  const cuts: number[] = [];
+  let first = 0;
+  let startBytes = 0;
   let blocks = 0;
-  let bytes = 0;
-  for (const [index, { placement, start, end }] of events.entries()) {
+  for (let index = 0; index < events.length; index++) {
+    const { blockCount } = events[index] as PlacementEvent;
     const isFull =
-      count === MAX_MESSAGE_EVENTS ||
-      blocks + placement.blockCount > MAX_MESSAGE_BLOCKS ||
-      bytes + end - start > maxEventBytes;
-    if (count > 0 && isFull) {
-      ends.push(index);
-      count = 0;
+      index - first === MAX_MESSAGE_EVENTS ||
+      blocks + blockCount > MAX_MESSAGE_BLOCKS ||
+      (ends[index] as number) - startBytes > maxEventBytes;
+    if (index > first && isFull) {
+      cuts.push(index);
+      first = index;
+      startBytes = ends[index - 1] as number;
       blocks = 0;
-      bytes = 0;
     }
-    count++;
-    blocks += placement.blockCount;
-    bytes += end - start;
+    blocks += blockCount;
   }
-  if (count > 0) ends.push(events.length);
-  return ends;
+  if (events.length > first) cuts.push(events.length);
+  return cuts;
 }

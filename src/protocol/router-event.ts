@@ -10,24 +10,20 @@
  * Keys in this order, nils present, integers in their smallest unsigned form.
  * Source  ai-dynamo/dynamo 1.6.1, RouterEvent as rmp-serde writes it (named fields).
  */
-import { EncodeBuffer } from '../kernel/encode-buffer.ts';
+import { ConstantBytes, EncodeBuffer, EventTemplate } from '../kernel/encode-buffer.ts';
 import type { MmInfo } from './multimodal.ts';
-import type { PlacementEvent } from './placement-event.ts';
+import type { PlacementBatch, PlacementEvent } from './placement-event.ts';
 import { STORAGE_TIERS, type StorageTier } from './storage-tier.ts';
 
-/** A placement event with its publish id and where its bytes stand in the batch's buffer. */
-export interface RouterEvent {
-  /** Counts published events of a publisher, from 1. */
-  readonly eventId: number;
-  readonly placement: PlacementEvent;
-  readonly start: number;
-  readonly end: number;
-}
-
-/** Events that leave together; `encoded` holds their bytes, one after the other, in order. */
+/** Events that leave together, numbered and encoded. */
 export interface RouterBatch {
-  readonly events: readonly RouterEvent[];
+  readonly events: PlacementBatch;
+  /** Publish id of the first event; the others follow without a hole. */
+  readonly firstEventId: number;
+  /** The events' bytes, one event after the other. */
   readonly encoded: EncodeBuffer;
+  /** Where each event's bytes end. */
+  readonly ends: readonly number[];
 }
 
 const NIL = 0xc0;
@@ -85,44 +81,77 @@ function head(workerId: bigint, storageTier: StorageTier, keyCount: number): Uin
   });
 }
 
-function heads(workerId: bigint, keyCount: number): Record<StorageTier, Uint8Array> {
-  const entries = STORAGE_TIERS.map((tier) => [tier, head(workerId, tier, keyCount)] as const);
-  return Object.fromEntries(entries) as Record<StorageTier, Uint8Array>;
+/** What stands around an event's numbers and blocks, by tier. */
+interface Templates {
+  readonly heads: Record<StorageTier, Uint8Array>;
+  readonly stored: Record<StorageTier, EventTemplate>;
+  readonly removed: Record<StorageTier, EventTemplate>;
+}
+
+const NONE = new ConstantBytes(new Uint8Array(0));
+const DATA_STORED_PART = new ConstantBytes(DATA_STORED);
+const START_POSITION_AND_BLOCKS_PART = new ConstantBytes(START_POSITION_AND_BLOCKS);
+const DATA_REMOVED_PART = new ConstantBytes(DATA_REMOVED);
+const DP_RANK_PART = new ConstantBytes(DP_RANK);
+
+function templates(workerId: bigint, keyCount: number): Templates {
+  const byTier = <Value>(of: (tier: StorageTier) => Value): Record<StorageTier, Value> => {
+    const entries = STORAGE_TIERS.map((tier) => [tier, of(tier)] as const);
+    return Object.fromEntries(entries) as Record<StorageTier, Value>;
+  };
+  const heads = byTier((tier) => head(workerId, tier, keyCount));
+  const parts = byTier((tier) => new ConstantBytes(heads[tier]));
+  return {
+    heads,
+    stored: byTier(
+      (tier) =>
+        new EventTemplate([
+          parts[tier],
+          DATA_STORED_PART,
+          START_POSITION_AND_BLOCKS_PART,
+          DP_RANK_PART,
+        ]),
+    ),
+    removed: byTier(
+      (tier) => new EventTemplate([parts[tier], DATA_REMOVED_PART, NONE, DP_RANK_PART]),
+    ),
+  };
 }
 
 /** Writes the router events of one worker. */
 export class RouterEventEncoder {
-  readonly #heads: Record<StorageTier, Uint8Array>;
-  readonly #headsWithSession: Record<StorageTier, Uint8Array>;
+  readonly #templates: Templates;
+  readonly #templatesWithSession: Templates;
 
   constructor(workerId: bigint) {
-    this.#heads = heads(workerId, 4);
-    this.#headsWithSession = heads(workerId, 5);
+    this.#templates = templates(workerId, 4);
+    this.#templatesWithSession = templates(workerId, 5);
   }
 
   /** Appends the event to `buffer`. */
   encode(buffer: EncodeBuffer, event: PlacementEvent, eventId: number): void {
-    const headsBySession = event.sessionId === null ? this.#heads : this.#headsWithSession;
-    buffer.putBytes(headsBySession[event.storageTier]);
-    buffer.putUnsigned(eventId);
-    if (event.type === 'stored') putStored(buffer, event);
-    else if (event.type === 'removed') putRemoved(buffer, event);
-    else buffer.putBytes(DATA_CLEARED);
-    buffer.putBytes(DP_RANK);
-    buffer.putUnsigned(event.dpRank);
-    if (event.sessionId === null) return;
+    const { sessionId, storageTier, blockHashes, dpRank } = event;
+    const { heads, stored, removed } =
+      sessionId === null ? this.#templates : this.#templatesWithSession;
+    if (event.type === 'removed') {
+      buffer.putRemoved(removed[storageTier], eventId, blockHashes, dpRank);
+    } else if (event.type === 'stored' && event.mmInfos === null && event.tokensHashes !== null) {
+      buffer.putStored(stored[storageTier], eventId, event, event.tokensHashes);
+    } else {
+      buffer.putBytes(heads[storageTier]);
+      buffer.putUnsigned(eventId);
+      if (event.type === 'stored') putStoredWithImages(buffer, event);
+      else buffer.putBytes(DATA_CLEARED);
+      buffer.putBytes(DP_RANK);
+      buffer.putUnsigned(dpRank);
+    }
+    if (sessionId === null) return;
     buffer.putBytes(SESSION_ID);
-    buffer.putText(event.sessionId);
+    buffer.putText(sessionId);
   }
 }
 
-function putRemoved(buffer: EncodeBuffer, event: PlacementEvent): void {
-  buffer.putBytes(DATA_REMOVED);
-  buffer.putArrayHeader(event.blockHashes.length);
-  buffer.putHashes(event.blockHashes);
-}
-
-function putStored(buffer: EncodeBuffer, event: PlacementEvent): void {
+function putStoredWithImages(buffer: EncodeBuffer, event: PlacementEvent): void {
   const { blockHashes, tokensHashes, mmInfos } = event;
   buffer.putBytes(DATA_STORED);
   if (event.hasParent) buffer.putU64(event.parentLow, event.parentHigh);
@@ -130,13 +159,9 @@ function putStored(buffer: EncodeBuffer, event: PlacementEvent): void {
   buffer.putBytes(START_POSITION_AND_BLOCKS);
   buffer.putArrayHeader(blockHashes.length);
   if (tokensHashes === null) return;
-  if (mmInfos === null) {
-    buffer.putBlocks(blockHashes, tokensHashes, 0, blockHashes.length);
-    return;
-  }
   for (let block = 0; block < blockHashes.length; block++) {
     buffer.putBlocks(blockHashes, tokensHashes, block, block + 1);
-    const info = mmInfos[block] ?? null;
+    const info = mmInfos?.[block] ?? null;
     if (info === null) continue;
     // The nil that stands last in a block without images makes room for them.
     buffer.unput(1);

@@ -9,6 +9,7 @@
 import { map, type OperatorFunction } from 'rxjs';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { type EnvelopeEncoder, messageEnds, type PlaneMessage } from '../protocol/envelope.ts';
+import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import type { RouterBatch } from '../protocol/router-event.ts';
 import type { RouterEventSink } from './sink.ts';
 
@@ -26,32 +27,42 @@ export function publish(
   options: PublishOptions,
 ): OperatorFunction<RouterBatch, void> {
   const { envelopes, maxMessageBytes, onTooLarge } = options;
-  const send = (message: PlaneMessage): void => {
+  /** True where the plane took it. */
+  const send = (message: PlaneMessage): boolean => {
     const { length } = message.envelope;
     if (length > sink.maxMessageBytes) {
       metrics.publishFailures.payload_too_large++;
       onTooLarge?.(length, sink.maxMessageBytes);
-      return;
+      return false;
     }
     sink.publish(message);
-    countPublished(message, metrics);
+    metrics.publishedMessages++;
+    metrics.publishedBytes += length;
+    return true;
   };
   return map((batch) => {
     let first = 0;
-    for (const end of messageEnds(batch.events, maxMessageBytes?.())) {
-      send(envelopes.encode(batch, first, end, Date.now()));
+    for (const end of messageEnds(batch, maxMessageBytes?.())) {
+      if (send(envelopes.encode(batch, first, end, Date.now()))) {
+        countPublished(batch.events, first, end, metrics);
+      }
       first = end;
     }
   });
 }
 
-function countPublished({ envelope, events }: PlaneMessage, metrics: RelayMetrics): void {
-  metrics.publishedMessages++;
-  metrics.publishedBytes += envelope.length;
-  for (const { placement } of events) {
-    metrics.publishedEvents[placement.type]++;
-    metrics.publishedBlocks[placement.type] += placement.blockCount;
+function countPublished(
+  events: PlacementBatch,
+  first: number,
+  end: number,
+  metrics: RelayMetrics,
+): void {
+  const { publishedEvents, publishedBlocks } = metrics;
+  for (let index = first; index < end; index++) {
+    const { type, blockCount } = events[index] as PlacementEvent;
+    publishedEvents[type]++;
+    publishedBlocks[type] += blockCount;
   }
-  const arrivedAtMs = events[0]?.placement.arrivedAtMs ?? Number.NaN;
+  const { arrivedAtMs } = events[first] as PlacementEvent;
   metrics.relayLatencySeconds.observe((performance.now() - arrivedAtMs) / 1000);
 }

@@ -2,6 +2,7 @@ import { unpack } from 'msgpackr';
 import { expect, test } from 'vitest';
 import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
 import { EnvelopeEncoder, messageEnds } from '../../src/protocol/envelope.ts';
+import type { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import { type RouterBatch, RouterEventEncoder } from '../../src/protocol/router-event.ts';
 import { removed, stored } from '../support/placements.ts';
 import { readJsonLines } from '../support/vectors.ts';
@@ -20,16 +21,12 @@ interface EnvelopeVector {
 function batchOf(payload: Buffer, headerBytes: number, count: number): RouterBatch {
   const encoded = new EncodeBuffer();
   encoded.putBytes(payload.subarray(headerBytes));
-  const placement = removed([1n]);
   const bytes = payload.length - headerBytes;
   return {
     encoded,
-    events: Array.from({ length: count }, (_, index) => ({
-      eventId: index + 1,
-      placement,
-      start: index === 0 ? 0 : bytes,
-      end: bytes,
-    })),
+    firstEventId: 1,
+    events: new Array<PlacementEvent>(count).fill(removed([1n])),
+    ends: new Array<number>(count).fill(bytes),
   };
 }
 
@@ -64,9 +61,13 @@ test('H6: no integer leaves as a float, however large ids, sequence and time are
   const placement = stored(2n ** 63n, [2n ** 64n - 1n, 2n ** 53n + 1n]);
   const eventId = 2 ** 40 + 1;
   new RouterEventEncoder(2n ** 40n + 1n).encode(encoded, placement, eventId);
-  const events = [{ eventId, placement, start: 0, end: encoded.length }];
   const encoder = new EnvelopeEncoder(2 ** 53 - 1, 2 ** 33);
-  const { envelope } = encoder.encode({ encoded, events }, 0, 1, 1_796_013_837_860);
+  const { envelope } = encoder.encode(
+    { encoded, events: [placement], firstEventId: eventId, ends: [encoded.length] },
+    0,
+    1,
+    1_796_013_837_860,
+  );
   expect(unpack(envelope)).toMatchObject({
     publisher_id: 2n ** 53n - 1n,
     sequence: 2n ** 33n,
@@ -86,14 +87,9 @@ test('H6: no integer leaves as a float, however large ids, sequence and time are
 
 test('a list is cut at 128 events and 8192 blocks; an event with more travels alone', () => {
   const sizes = (...blockCounts: number[]): number[] => {
-    const events = blockCounts.map((count, index) => ({
-      eventId: index + 1,
-      placement: removed(new Array<bigint>(count).fill(1n)),
-      start: 0,
-      end: 0,
-    }));
-    const ends = messageEnds(events);
-    return ends.map((end, index) => end - (ends[index - 1] ?? 0));
+    const events = blockCounts.map((count) => removed(new Array<bigint>(count).fill(1n)));
+    const cuts = messageEnds({ events, ends: new Array<number>(events.length).fill(0) });
+    return cuts.map((end, index) => end - (cuts[index - 1] ?? 0));
   };
   expect(sizes(...new Array<number>(300).fill(1))).toEqual([128, 128, 44]);
   expect(sizes(3000, 3000, 3000, 3000, 3000)).toEqual([2, 2, 1]);

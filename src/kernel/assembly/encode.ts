@@ -71,8 +71,82 @@ export function putBlocks(at: usize, hashes: usize, tokensHashes: usize, count: 
 }
 
 /** The hashes of a remove. */
-export function putHashes(at: usize, hashes: usize, count: usize): usize {
+// @ts-ignore: decorator
+@inline
+function putHashes(at: usize, hashes: usize, count: usize): usize {
   const end = hashes + (count << 3);
   for (; hashes < end; hashes += 8) at = put(at, load<u64>(hashes));
   return at;
+}
+
+/** An event's template: address and bytes of its head, middle, second middle and tail. */
+const MIDDLE: usize = 8;
+const SECOND_MIDDLE: usize = 16;
+const TAIL: usize = 24;
+
+/** Part of a template; what is written beyond it, up to 15 bytes, is written over. */
+// @ts-ignore: decorator
+@inline
+function putPart(at: usize, part: usize): usize {
+  const from = load<u32>(part) as usize;
+  const bytes = load<u32>(part, 4) as usize;
+  for (let offset: usize = 0; offset < bytes; offset += 16) {
+    v128.store(at + offset, v128.load(from + offset));
+  }
+  return at + bytes;
+}
+
+// @ts-ignore: decorator
+@inline
+function putArrayHeader(at: usize, count: u32): usize {
+  if (count < 16) {
+    store<u8>(at, 0x90 | count);
+    return at + 1;
+  }
+  if (count < 0x10000) {
+    store<u8>(at, 0xdc);
+    store<u16>(at, bswap<u16>(count as u16), 1);
+    return at + 3;
+  }
+  store<u8>(at, 0xdd);
+  store<u32>(at, bswap<u32>(count), 1);
+  return at + 5;
+}
+
+/** A whole store without images, up to the rank. */
+export function putStored(
+  at: usize,
+  template: usize,
+  eventId: u64,
+  hasParent: u32,
+  parent: u64,
+  hashes: usize,
+  tokensHashes: usize,
+  count: u32,
+  dpRank: u32,
+): usize {
+  at = putPart(put(putPart(at, template), eventId), template + MIDDLE);
+  if (hasParent != 0) {
+    at = put(at, parent);
+  } else {
+    store<u8>(at, 0xc0);
+    at += 1;
+  }
+  at = putArrayHeader(putPart(at, template + SECOND_MIDDLE), count);
+  at = putBlocks(at, hashes, tokensHashes, count);
+  return put(putPart(at, template + TAIL), dpRank as u64);
+}
+
+/** A whole remove, up to the rank. */
+export function putRemoved(
+  at: usize,
+  template: usize,
+  eventId: u64,
+  hashes: usize,
+  count: u32,
+  dpRank: u32,
+): usize {
+  at = putPart(put(putPart(at, template), eventId), template + MIDDLE);
+  at = putHashes(putArrayHeader(at, count), hashes, count);
+  return put(putPart(at, template + TAIL), dpRank as u64);
 }

@@ -8,8 +8,10 @@ import { setSecret as setMixSecret } from './mix';
 import * as table from './table';
 
 export { allocate, blockShift, release } from './memory';
+export { readEvents } from './events';
 export { readBigrams, readHashes, readTokens } from './msgpack';
-export { putBlocks, putHashes } from './encode';
+export { addText } from './texts';
+export { putBlocks } from './encode';
 export { addMembers, clearTable, copyKeys, countStored, dropMembers, freeTable } from './table';
 export { forgetAmbiguous, forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
 
@@ -65,4 +67,34 @@ export function markNamespace(
   stamp: u32,
 ): void {
   table.markNamespace(handle, at, count, u64Of(valueLow, valueHigh), stamp);
+}
+
+export function putStored(
+  at: usize,
+  template: usize,
+  idLow: u32,
+  idHigh: u32,
+  hasParent: u32,
+  parentLow: u32,
+  parentHigh: u32,
+  hashes: usize,
+  tokensHashes: usize,
+  count: u32,
+  dpRank: u32,
+): usize {
+  const parent = u64Of(parentLow, parentHigh);
+  const id = u64Of(idLow, idHigh);
+  return encode.putStored(at, template, id, hasParent, parent, hashes, tokensHashes, count, dpRank);
+}
+
+export function putRemoved(
+  at: usize,
+  template: usize,
+  idLow: u32,
+  idHigh: u32,
+  hashes: usize,
+  count: u32,
+  dpRank: u32,
+): usize {
+  return encode.putRemoved(at, template, u64Of(idLow, idHigh), hashes, count, dpRank);
 }

@@ -4,16 +4,16 @@
 // a value has the wrong type or range, TRUNCATED where the input ends inside a value.
 
 const NOT_AN_INTEGER: usize = 1;
-const TRUNCATED: usize = 2;
+export const TRUNCATED: usize = 2;
 
 /** Payload of the integer read last; negative ones as two's complement. */
-let value: u64 = 0;
-let negative: bool = false;
+export let value: u64 = 0;
+export let negative: bool = false;
 
 /** Reads the integer at `at` (`at` < `end`); returns the address after it or a failure. */
 // @ts-ignore: decorator
 @inline
-function readInteger(at: usize, end: usize): usize {
+export function readInteger(at: usize, end: usize): usize {
   const marker = load<u8>(at) as u32;
   negative = false;
   if (marker < 0x80) {
@@ -78,10 +78,16 @@ function readByteHash(at: usize, end: usize): usize {
   return next;
 }
 
-/**
- * Reads `count` hashes (i64 or u64, equal bits; with `takesBytes` also digests as `bin`) to the u64
- * list `out`.
- */
+/** Reads a hash to `value`: i64 or u64, equal bits; with `takesBytes` also a digest as `bin`. */
+// @ts-ignore: decorator
+@inline
+export function readHash(at: usize, end: usize, takesBytes: u32): usize {
+  if (at >= end) return TRUNCATED;
+  const next = readInteger(at, end);
+  return next == NOT_AN_INTEGER && takesBytes != 0 ? readByteHash(at, end) : next;
+}
+
+/** Reads `count` hashes to the u64 list `out`. */
 export function readHashes(
   at: usize,
   end: usize,
@@ -90,9 +96,7 @@ export function readHashes(
   takesBytes: u32,
 ): usize {
   for (let i: u32 = 0; i < count; i++) {
-    if (at >= end) return TRUNCATED;
-    let next = readInteger(at, end);
-    if (next == NOT_AN_INTEGER && takesBytes != 0) next = readByteHash(at, end);
+    const next = readHash(at, end, takesBytes);
     if (next <= TRUNCATED) return next;
     store<u64>(out, value);
     out += 8;
