@@ -1,6 +1,7 @@
 /** Engine messages for `kvrelay inspect`: three frames to one line an event, and what is wrong with others. */
 import { BatchReader } from '../engines/batch-reader.ts';
 import { arena } from '../kernel/arena.ts';
+import { u64Of } from '../kernel/u64-list.ts';
 import { readFrames } from '../listener/frames.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
 import type { Line } from './inspect-line.ts';
@@ -43,7 +44,7 @@ function eventOf(event: RawEvent): Line {
     type,
     ...(blockHashes !== null && { hashes: blockHashes.toBigInts().map(String) }),
     ...(type === 'stored' && {
-      parent: event.hasParent ? u64(event.parentLow, event.parentHigh) : null,
+      parent: event.hasParent ? String(u64Of(event.parentLow, event.parentHigh)) : null,
     }),
     ...(event.medium !== null && { medium: event.medium }),
     ...(blockHashes !== null && { blocks: blockHashes.length }),
@@ -61,8 +62,4 @@ function eventOf(event: RawEvent): Line {
     ...(images !== undefined && { images }),
     ...(event.sessionId !== null && { session: event.sessionId }),
   };
-}
-
-function u64(low: number, high: number): string {
-  return String((BigInt(high) << 32n) | BigInt(low));
 }

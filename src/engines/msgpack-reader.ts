@@ -16,7 +16,7 @@ import {
   wasm,
 } from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
-import { U64List } from '../kernel/u64-list.ts';
+import { U64List, u64Of } from '../kernel/u64-list.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
 import { BAD_FIELD, BAD_HASH, DAMAGED, type DecodeFault } from './decode-fault.ts';
 import { knownText } from './known-texts.ts';
@@ -35,7 +35,7 @@ const KEPT_INPUT_BYTES = 1 << 20;
 export class MsgpackReader extends MsgpackCursor {
   /** `safe` reads what `strict` refuses: hashes as bytes, extra keys of unknown kinds. */
   readonly compat: Compat;
-  /** Words of the integer that `readHash` read last. */
+  /** Words of the integer that `readHash` read last, signed. */
   low = 0;
   high = 0;
   #input: KernelBlock = allocateBlock(MIN_INPUT_BYTES);
@@ -129,8 +129,8 @@ export class MsgpackReader extends MsgpackCursor {
     if (marker === 0xcf || marker === 0xd3) {
       const at = this.position + 1;
       if (at + 8 > this.end) throw DAMAGED;
-      this.high = this.view.getUint32(at);
-      this.low = this.view.getUint32(at + 4);
+      this.high = this.view.getInt32(at);
+      this.low = this.view.getInt32(at + 4);
       this.position = at + 8;
       return;
     }
@@ -139,8 +139,8 @@ export class MsgpackReader extends MsgpackCursor {
       return;
     }
     const value = this.readInteger();
-    this.low = value >>> 0;
-    this.high = value < 0 ? 0xffff_ffff : 0;
+    this.low = value | 0;
+    this.high = value < 0 ? -1 : 0;
   }
 
   /** A u64; throws BAD_FIELD for negative ones. */
@@ -148,8 +148,8 @@ export class MsgpackReader extends MsgpackCursor {
     const marker = this.peek();
     if (!this.isInteger() || (marker >= 0xe0 && marker <= 0xff)) throw BAD_FIELD;
     this.readHash();
-    if (marker >= 0xd0 && marker <= 0xd3 && this.high >= 2 ** 31) throw BAD_FIELD;
-    return (BigInt(this.high) << 32n) | BigInt(this.low);
+    if (marker >= 0xd0 && marker <= 0xd3 && this.high < 0) throw BAD_FIELD;
+    return u64Of(this.low, this.high);
   }
 
   /** A time: any integer or float; the value plays no part. */
@@ -207,8 +207,8 @@ export class MsgpackReader extends MsgpackCursor {
     const bytes = this.readBytes();
     if (bytes.length < 8) throw BAD_HASH;
     const view = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 8, 8);
-    this.high = view.getUint32(0);
-    this.low = view.getUint32(4);
+    this.high = view.getInt32(0);
+    this.low = view.getInt32(4);
   }
 
   #readByteHashes(): U64List {

@@ -50,7 +50,7 @@ export class PlainEventReader {
   }
 
   #eventOf(index: number): RawEvent {
-    const { u32 } = views;
+    const { u32, i32 } = views;
     const at = (this.#records >>> 2) + index * RECORD_WORDS;
     const type = u32[at] as number;
     const flags = u32[at + 1] as number;
@@ -58,8 +58,8 @@ export class PlainEventReader {
     event.type = type === STORED ? 'stored' : type === REMOVED ? 'removed' : 'cleared';
     event.blockHashes = listAt(u32[at + 2] as number, u32[at + 3] as number);
     event.hasParent = (flags & HAS_PARENT) !== 0;
-    event.parentLow = u32[at + 4] as number;
-    event.parentHigh = u32[at + 5] as number;
+    event.parentLow = i32[at + 4] as number;
+    event.parentHigh = i32[at + 5] as number;
     event.tokens = tokensAt(u32[at + 6] as number, u32[at + 7] as number);
     event.isEagle = (flags & IS_EAGLE) !== 0;
     event.blockSize = u32[at + 8] as number;

@@ -5,6 +5,7 @@
  * Signs   a parent equal to hash(()), or a first block hash equal to hash of its page's token tuple.
  * Source  CPython 3.8 and later, tuple hashing (an xxHash variant); SGLang 0.4.6 to 0.5.5.
  */
+import { u64Of } from '../kernel/u64-list.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
 
 const PRIME_1 = 11_400_714_785_074_694_791n;
@@ -32,7 +33,7 @@ const EMPTY_TUPLE_HASH = pythonTupleHash([]);
 export function isPositionBlind(event: RawEvent): boolean {
   const { blockHashes, tokens, blockSize } = event;
   if (event.type !== 'stored' || blockHashes === null || tokens === null) return false;
-  const parent = (BigInt(event.parentHigh) << 32n) | BigInt(event.parentLow);
+  const parent = u64Of(event.parentLow, event.parentHigh);
   if (event.hasParent && parent === EMPTY_TUPLE_HASH) return true;
   if (event.isEagle || blockHashes.length === 0 || blockSize < 1) return false;
   if (tokens.length < blockSize) return false;

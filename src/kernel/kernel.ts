@@ -2,7 +2,8 @@
  * Kernel: the one WebAssembly instance that holds packed lists and tables and loops over them.
  *
  * Owns     the memory and the views on it; a view is made again when the memory has grown.
- * Numbers  a u64 crosses as two u32 (low, high); addresses are u32.
+ * Numbers  a u64 crosses as two 32-bit words (low, high); addresses are u32. Words that are kept in objects
+ *          are signed: V8 holds those as they are, and boxes a number above 2^31.
  * Source   src/kernel/assembly, compiled and embedded by the build.
  */
 import { KERNEL_WASM_BASE64 } from './kernel.wasm.ts';
@@ -110,12 +111,14 @@ wasm.setSecret(secretLow, secretHigh);
 class KernelViews {
   u8: Uint8Array = new Uint8Array(wasm.memory.buffer);
   u32: Uint32Array = new Uint32Array(wasm.memory.buffer);
+  i32: Int32Array = new Int32Array(wasm.memory.buffer);
 
   /** Growing detaches the old buffer, which shows as a view of length 0. */
   refresh(): void {
     if (this.u8.length > 0) return;
     this.u8 = new Uint8Array(wasm.memory.buffer);
     this.u32 = new Uint32Array(wasm.memory.buffer);
+    this.i32 = new Int32Array(wasm.memory.buffer);
   }
 }
 

@@ -7,6 +7,11 @@
 import { arena } from './arena.ts';
 import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from './kernel.ts';
 
+/** The u64 of two words, signed or not. */
+export function u64Of(low: number, high: number): bigint {
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
 /** Epoch of a list that a KeptBlock holds. */
 const KEPT = 0;
 
@@ -40,16 +45,18 @@ export class U64List {
     return this.#address;
   }
 
+  /** Low word of an entry, signed. */
   lowAt(index: number): number {
-    return views.u32[(this.address >>> 2) + index * 2] as number;
+    return views.i32[(this.address >>> 2) + index * 2] as number;
   }
 
+  /** High word of an entry, signed. */
   highAt(index: number): number {
-    return views.u32[(this.address >>> 2) + index * 2 + 1] as number;
+    return views.i32[(this.address >>> 2) + index * 2 + 1] as number;
   }
 
   at(index: number): bigint {
-    return (BigInt(this.highAt(index)) << 32n) | BigInt(this.lowAt(index));
+    return u64Of(this.lowAt(index), this.highAt(index));
   }
 
   toBigInts(): bigint[] {

@@ -32,11 +32,22 @@ function classOf(kind: string): KindClass {
   return NON_MAIN_KINDS.has(kind) ? 'non_main' : 'unknown';
 }
 
+/** What a rank's group was learned to be. */
+interface Learned {
+  readonly dpRank: number;
+  readonly groupIdx: number;
+  readonly kind: string;
+  readonly kindClass: KindClass;
+}
+
 export class AttentionGroups {
-  readonly #ranks = new Map<number, Map<number, KindClass>>();
+  readonly #ranks = new Map<number, Map<number, Learned>>();
   #groupCount = 0;
+  /** The group asked for last: the next event is mostly of the same one. */
+  #last: Learned | undefined;
 
   learn(dpRank: number, groupIdx: number, kind: string): void {
+    if (this.#find(dpRank, groupIdx)?.kind === kind) return;
     let groups = this.#ranks.get(dpRank);
     if (groups?.has(groupIdx) !== true) {
       if (this.#groupCount >= MAX_GROUPS) return;
@@ -46,21 +57,31 @@ export class AttentionGroups {
       groups = new Map();
       this.#ranks.set(dpRank, groups);
     }
-    groups.set(groupIdx, classOf(kind));
+    const kindClass = classOf(kind);
+    // A kind that is not known can be of any length.
+    this.#last = { dpRank, groupIdx, kind: kindClass === 'unknown' ? '' : kind, kindClass };
+    groups.set(groupIdx, this.#last);
   }
 
   /** Why an event of this group or kind is not relayed; null where it is. */
   rejection(dpRank: number, groupIdx: number | null, kind: string | null): FilterReason | null {
     if (kind !== null) {
-      const kindClass = classOf(kind);
+      const kindClass = this.#last?.kind === kind ? this.#last.kindClass : classOf(kind);
       if (kindClass === 'main') return null;
       return kindClass === 'unknown' ? 'unknown_kind' : 'non_main_attention_kind';
     }
     if (groupIdx === null) return null;
-    const learned = this.#ranks.get(dpRank)?.get(groupIdx);
+    const learned = this.#find(dpRank, groupIdx)?.kindClass;
     if (learned === 'main') return null;
     if (learned === 'unknown') return 'unknown_kind';
     if (learned === 'non_main') return 'non_main_attention_group';
     return groupIdx === 0 ? null : 'unlearned_group_idx';
+  }
+
+  #find(dpRank: number, groupIdx: number): Learned | undefined {
+    const last = this.#last;
+    if (last?.dpRank === dpRank && last.groupIdx === groupIdx) return last;
+    this.#last = this.#ranks.get(dpRank)?.get(groupIdx);
+    return this.#last;
   }
 }

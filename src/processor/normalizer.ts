@@ -12,6 +12,7 @@ import {
   type EventFault,
   type NativeBatch,
   type RawEvent,
+  type RawEventType,
 } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
@@ -33,6 +34,10 @@ export class Normalizer {
   readonly #filter: EventFilter;
   readonly #converter: Converter;
   #nextRawEventId = 0;
+  /** Events of one kind come in runs, which are counted as a whole. */
+  #runType: RawEventType = 'stored';
+  #runMedium: string | null = null;
+  #runLength = 0;
 
   constructor(options: NormalizerOptions, metrics: RelayMetrics) {
     this.#options = options;
@@ -52,6 +57,7 @@ export class Normalizer {
       placement.rawEventId = this.#nextRawEventId++;
       out.push(placement);
     }
+    this.#countRun();
     return out;
   }
 
@@ -78,8 +84,12 @@ export class Normalizer {
   #accept(dpRank: number, event: RawEvent, arrivedAtMs: number): PlacementEvent | null {
     const metrics = this.#metrics;
     const filter = this.#filter;
-    metrics.received[event.type]++;
-    metrics.engineEvents[event.type][mediumLabel(event.medium)]++;
+    if (event.type !== this.#runType || event.medium !== this.#runMedium) {
+      this.#countRun();
+      this.#runType = event.type;
+      this.#runMedium = event.medium;
+    }
+    this.#runLength++;
     const reason = metrics.isEngineUnsupported
       ? 'engine_unsupported'
       : filter.rejection(dpRank, event, this.#nextRawEventId);
@@ -99,6 +109,13 @@ export class Normalizer {
     if (placement.type === 'stored') this.#noteBlockSize(event, placement.blockCount);
     if (placement.type === 'cleared') metrics.noteClear('engine');
     return placement;
+  }
+
+  #countRun(): void {
+    if (this.#runLength === 0) return;
+    this.#metrics.received[this.#runType] += this.#runLength;
+    this.#metrics.engineEvents[this.#runType][mediumLabel(this.#runMedium)] += this.#runLength;
+    this.#runLength = 0;
   }
 
   #noteBlockSize(event: RawEvent, blockCount: number): void {

@@ -25,39 +25,72 @@ export interface PlaneMessage {
 /** Most that an envelope has around its payload's events. */
 export const MAX_ENVELOPE_HEAD_BYTES = 96;
 
-function put(buffer: Buffer, at: number, text: string): number {
-  buffer[at] = 0xa0 | text.length;
-  return at + 1 + buffer.write(text, at + 1, 'latin1');
+/** Bytes that the envelopes of a publisher have in common. */
+function constant(text: string): Buffer {
+  return Buffer.concat([Buffer.from([0xa0 | text.length]), Buffer.from(text, 'latin1')]);
+}
+const SEQUENCE = constant('sequence');
+const PUBLISHED_AT = constant('published_at');
+const TOPIC_AND_PAYLOAD = Buffer.concat(['topic', KV_EVENTS_TOPIC, 'payload'].map(constant));
+
+/** So short that a loop beats the call of a copy. */
+function putBytes(buffer: Buffer, at: number, bytes: Uint8Array): number {
+  for (let index = 0; index < bytes.length; index++) buffer[at + index] = bytes[index] as number;
+  return at + bytes.length;
+}
+
+/** `value` in `width` bytes, big-endian, behind its marker. */
+function putNumber(
+  buffer: Buffer,
+  at: number,
+  marker: number,
+  width: number,
+  value: number,
+): number {
+  buffer[at] = marker;
+  let rest = value;
+  for (let index = width; index > 0; index--) {
+    buffer[at + index] = rest & 0xff;
+    rest = Math.floor(rest / 256);
+  }
+  return at + 1 + width;
 }
 
 /** An unsigned integer of up to 2^53 in its smallest form. */
 function putUnsigned(buffer: Buffer, at: number, value: number): number {
-  if (value < 0x80) return buffer.writeUInt8(value, at);
-  if (value < 2 ** 8) return buffer.writeUInt8(value, buffer.writeUInt8(0xcc, at));
-  if (value < 2 ** 16) return buffer.writeUInt16BE(value, buffer.writeUInt8(0xcd, at));
-  if (value < 2 ** 32) return buffer.writeUInt32BE(value, buffer.writeUInt8(0xce, at));
-  const next = buffer.writeUInt32BE(Math.floor(value / 2 ** 32), buffer.writeUInt8(0xcf, at));
-  return buffer.writeUInt32BE(value >>> 0, next);
+  if (value < 0x80) return putNumber(buffer, at, value, 0, 0);
+  if (value < 2 ** 8) return putNumber(buffer, at, 0xcc, 1, value);
+  if (value < 2 ** 16) return putNumber(buffer, at, 0xcd, 2, value);
+  if (value < 2 ** 32) return putNumber(buffer, at, 0xce, 4, value);
+  return putNumber(buffer, at, 0xcf, 8, value);
 }
 
 function putBinHeader(buffer: Buffer, at: number, length: number): number {
-  if (length < 2 ** 8) return buffer.writeUInt8(length, buffer.writeUInt8(0xc4, at));
-  if (length < 2 ** 16) return buffer.writeUInt16BE(length, buffer.writeUInt8(0xc5, at));
-  return buffer.writeUInt32BE(length, buffer.writeUInt8(0xc6, at));
+  if (length < 2 ** 8) return putNumber(buffer, at, 0xc4, 1, length);
+  if (length < 2 ** 16) return putNumber(buffer, at, 0xc5, 2, length);
+  return putNumber(buffer, at, 0xc6, 4, length);
 }
 
-function putArrayHeader(buffer: Buffer, at: number, count: number): number {
-  if (count < 16) return buffer.writeUInt8(0x90 | count, at);
-  return buffer.writeUInt16BE(count, buffer.writeUInt8(0xdc, at));
-}
+/** Memory that messages are cut from: one allocation for many of them. */
+const SLAB_BYTES = 1 << 16;
+
+/** A larger message has memory of its own, so that a slab is never held by a few bytes for long. */
+const MAX_SHARED_BYTES = SLAB_BYTES >>> 2;
 
 /** Writes the envelopes of one publisher and counts them. */
 export class EnvelopeEncoder {
-  readonly #publisherId: number;
+  /** Up to the sequence number. */
+  readonly #head: Buffer;
   #nextSequence: number;
+  #slab: Buffer = Buffer.alloc(0);
+  #slabUsed = 0;
 
   constructor(publisherId: number, firstSequence = 0) {
-    this.#publisherId = publisherId;
+    const head = Buffer.alloc(MAX_ENVELOPE_HEAD_BYTES);
+    head[0] = 0x85;
+    let at = putBytes(head, 1, constant('publisher_id'));
+    at = putUnsigned(head, at, publisherId);
+    this.#head = head.subarray(0, putBytes(head, at, SEQUENCE));
     this.#nextSequence = firstSequence;
   }
 
@@ -67,17 +100,26 @@ export class EnvelopeEncoder {
     const bytes = batch.encoded.bytes(start, batch.ends[end - 1] as number);
     const count = end - first;
     const sequence = this.#nextSequence++;
-    const envelope = Buffer.allocUnsafe(MAX_ENVELOPE_HEAD_BYTES + bytes.length);
-    let at = envelope.writeUInt8(0x85, 0);
-    at = putUnsigned(envelope, put(envelope, at, 'publisher_id'), this.#publisherId);
-    at = putUnsigned(envelope, put(envelope, at, 'sequence'), sequence);
-    at = putUnsigned(envelope, put(envelope, at, 'published_at'), publishedAtMs);
-    at = put(envelope, put(envelope, at, 'topic'), KV_EVENTS_TOPIC);
-    const headerBytes = count < 16 ? 1 : 3;
-    at = putBinHeader(envelope, put(envelope, at, 'payload'), headerBytes + bytes.length);
-    at = putArrayHeader(envelope, at, count);
-    envelope.set(bytes, at);
-    return { sequence, envelope: envelope.subarray(0, at + bytes.length) };
+    const buffer = this.#room(MAX_ENVELOPE_HEAD_BYTES + bytes.length);
+    const from = this.#slabUsed;
+    let at = putUnsigned(buffer, putBytes(buffer, from, this.#head), sequence);
+    at = putUnsigned(buffer, putBytes(buffer, at, PUBLISHED_AT), publishedAtMs);
+    at = putBytes(buffer, at, TOPIC_AND_PAYLOAD);
+    at = putBinHeader(buffer, at, bytes.length + (count < 16 ? 1 : 3));
+    if (count < 16) at = putNumber(buffer, at, 0x90 | count, 0, 0);
+    else at = putNumber(buffer, at, 0xdc, 2, count);
+    buffer.set(bytes, at);
+    this.#slabUsed = at + bytes.length;
+    return { sequence, envelope: buffer.subarray(from, this.#slabUsed) };
+  }
+
+  /** A buffer with room for `bytes` from `#slabUsed` on. */
+  #room(bytes: number): Buffer {
+    if (this.#slabUsed + bytes > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(bytes > MAX_SHARED_BYTES ? bytes : SLAB_BYTES);
+      this.#slabUsed = 0;
+    }
+    return this.#slab;
   }
 }
 

@@ -24,6 +24,7 @@ export class RawEvent {
   /** Engine block hashes, one a block; null where the event has none. */
   blockHashes: U64List | null = null;
   hasParent = false;
+  /** Words of the parent's hash, signed. */
   parentLow = 0;
   parentHigh = 0;
   tokens: TokenList | null = null;

@@ -20,6 +20,7 @@ export class PlacementEvent {
   readonly arrivedAtMs: number;
   /** Hash of the block before the first one; a store without is a root. */
   hasParent = false;
+  /** Words of the parent's hash, signed. */
   parentLow = 0;
   parentHigh = 0;
   /** Image data, one entry a block; null where no block has any. */

@@ -10,6 +10,7 @@ import { describe, expect, test } from 'vitest';
 import { BatchReader } from '../../src/engines/batch-reader.ts';
 import { isPositionBlind, pythonTupleHash } from '../../src/engines/sglang-legacy.ts';
 import { arena } from '../../src/kernel/arena.ts';
+import { u64Of as wordsToBigInt } from '../../src/kernel/u64-list.ts';
 import { totalOf } from '../../src/metrics/counts.ts';
 import type {
   DroppedEvents,
@@ -203,7 +204,7 @@ function actualEvent(event: RawEvent): Record<string, unknown> {
   return {
     type: event.type,
     blockHashes: blockHashes?.toBigInts() ?? null,
-    parent: hasParent ? (BigInt(parentHigh) << 32n) | BigInt(parentLow) : null,
+    parent: hasParent ? wordsToBigInt(parentLow, parentHigh) : null,
     tokens: tokens && Array.from({ length: tokens.length }, (_, index) => tokens.at(index)),
     isEagle: event.isEagle,
     blockSize: event.blockSize,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
+import { u64Of } from '../../src/kernel/u64-list.ts';
 import { OversizeSplitter } from '../../src/processor/oversize-splitter.ts';
 import { MAX_ENVELOPE_HEAD_BYTES } from '../../src/protocol/envelope.ts';
 import type { MmInfo } from '../../src/protocol/multimodal.ts';
@@ -31,7 +32,7 @@ function hashes(count: number, first = 2n ** 60n): bigint[] {
 }
 
 const parentOf = ({ hasParent, parentHigh, parentLow }: PlacementEvent): bigint | null =>
-  hasParent ? (BigInt(parentHigh) << 32n) | BigInt(parentLow) : null;
+  hasParent ? u64Of(parentLow, parentHigh) : null;
 
 /** The parents that a chain of these parts has to have, the first one's given. */
 function chainParents(parts: readonly PlacementEvent[], first: bigint | null): (bigint | null)[] {

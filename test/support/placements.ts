@@ -1,5 +1,5 @@
 /** Builders of placement events for tests, in the field's own words. */
-import { U64List } from '../../src/kernel/u64-list.ts';
+import { U64List, u64Of } from '../../src/kernel/u64-list.ts';
 import { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import type { StorageTier } from '../../src/protocol/storage-tier.ts';
 
@@ -18,8 +18,8 @@ export function stored(
   const tokens = U64List.of(...hashes.map((hash) => hash + 1000n));
   const event = new PlacementEvent('stored', dpRank, tier, blocks, tokens, 0);
   event.hasParent = parent !== null;
-  event.parentLow = Number((parent ?? 0n) & 0xffff_ffffn);
-  event.parentHigh = Number((parent ?? 0n) >> 32n);
+  event.parentLow = Number(BigInt.asIntN(32, parent ?? 0n));
+  event.parentHigh = Number(BigInt.asIntN(32, (parent ?? 0n) >> 32n));
   event.sessionId = sessionId ?? null;
   return event;
 }
@@ -42,6 +42,6 @@ export function shown(event: PlacementEvent): string {
   if (event.type === 'cleared') return `X${rank}`;
   const hashes = `[${event.blockHashes.toBigInts().join()}]`;
   if (event.type === 'removed') return `R ${hashes}${rank}${tier}`;
-  const parent = (BigInt(event.parentHigh) << 32n) | BigInt(event.parentLow);
+  const parent = u64Of(event.parentLow, event.parentHigh);
   return `S ${event.hasParent ? `${parent}:` : ''}${hashes}${rank}${tier}`;
 }

@@ -87,7 +87,7 @@ export function readEvents(
   let taken: u32 = 0;
   for (; taken < count; taken++) {
     const roomBefore = room;
-    memory.fill(record, 0, RECORD_BYTES);
+    clearRecord();
     flags = 0;
     const next = readEvent(at);
     if (next == 0) {
@@ -101,6 +101,15 @@ export function readEvents(
   store<u32>(state, at as u32);
   store<u32>(state, room as u32, 4);
   return taken;
+}
+
+// @ts-ignore: decorator
+@inline
+function clearRecord(): void {
+  const zeros = i64x2.splat(0);
+  v128.store(record, zeros);
+  v128.store(record, zeros, 16);
+  v128.store(record, zeros, 32);
 }
 
 /** Reads the event at `at`; returns the address after it, 0 where it is not plain. */
