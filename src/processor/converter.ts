@@ -139,7 +139,7 @@ function placement(
   blockHashes: U64List,
   tokens: U64List | null = null,
 ): PlacementEvent {
-  return new PlacementEvent(type, dpRank, storageTier, blockHashes, tokens, arrivedAtMs);
+  return PlacementEvent.pooled(type, dpRank, storageTier, blockHashes, tokens, arrivedAtMs);
 }
 
 /** Exactly one entry a block, null where no block has an image. */
