@@ -13,7 +13,7 @@ import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
 import { type EngineMessage, readFrames } from './frames.ts';
-import { Sequencer } from './sequencer.ts';
+import { GapCounter } from './gap-counter.ts';
 
 /** The address of a bound engine socket cannot be bound. */
 export class EngineBindError extends KvRelayError {
@@ -58,7 +58,7 @@ export class EngineListener {
   readonly #metrics: RelayMetrics;
   readonly #socket: Subscriber;
   readonly #peers: PeerCount;
-  readonly #sequencer = new Sequencer();
+  readonly #sequencer = new GapCounter();
   readonly #messages$ = new Subject<EngineMessage>();
   #reader: MessageReader | null = null;
   #wasReported = false;

@@ -1,0 +1,132 @@
+/**
+ * Backlog: which batch leaves next, which came before their turn, and which are lost for good.
+ *
+ * Out      batches by rising number, each once; every number that is passed over counts as lost, once.
+ * Bounds   those of HeldBatches; a batch that finds no room counts as missing, as if it had not come.
+ */
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { EngineMessage } from './frames.ts';
+import { HeldBatches, type HoldBounds } from './held-batches.ts';
+import { countBetween } from './sequence-count.ts';
+import type { SequencerAction } from './sequencer-action.ts';
+
+export interface BacklogOptions extends HoldBounds {
+  /** Whether what is lost for good clears the rank. */
+  readonly clearsOnGap: boolean;
+}
+
+export class Backlog {
+  readonly #options: BacklogOptions;
+  readonly #metrics: RelayMetrics;
+  readonly #held: HeldBatches;
+  /** Number of the next batch to leave. */
+  next = 0n;
+  /** Above all numbers seen so far, live or replayed. */
+  unseen = 0n;
+  /** What left last; null before the first batch of a life. */
+  last: EngineMessage | null = null;
+  /** Something has left since the last clear that came from here. */
+  hasEmitted = false;
+
+  constructor(options: BacklogOptions, metrics: RelayMetrics) {
+    this.#options = options;
+    this.#metrics = metrics;
+    this.#held = new HeldBatches(options);
+  }
+
+  get heldBatches(): number {
+    return this.#held.size;
+  }
+
+  /** Numbers were seen that have not left. */
+  get isOpen(): boolean {
+    return this.unseen > this.next;
+  }
+
+  /** The next batch, with nothing seen before it: it leaves at once. */
+  pass(message: EngineMessage): void {
+    this.next = message.sequence + 1n;
+    this.unseen = this.next;
+    this.last = message;
+    this.hasEmitted = true;
+  }
+
+  /** Numbers below `sequence` exist: those that have not been seen are missing. */
+  noteNumber(sequence: bigint): void {
+    this.#metrics.missingBatches += countBetween(this.unseen, sequence);
+    if (sequence > this.unseen) this.unseen = sequence;
+  }
+
+  /** Emits the batch where it is its turn and nothing keeps it, else holds it; a copy is dropped. */
+  take(message: EngineMessage, mayLeave: boolean, out: SequencerAction[]): void {
+    const { sequence } = message;
+    this.noteNumber(sequence);
+    const isNew = sequence === this.unseen;
+    if (isNew) this.unseen = sequence + 1n;
+    if (sequence < this.next) {
+      this.#metrics.duplicateBatches++;
+      return;
+    }
+    if (sequence === this.next && mayLeave) {
+      this.#emit(message, out);
+      return;
+    }
+    const outcome = this.#held.add(message);
+    if (outcome === 'repeated') this.#metrics.duplicateBatches++;
+    if (outcome !== 'full') return;
+    this.#metrics.unheldBatches++;
+    if (isNew) this.#metrics.missingBatches++;
+  }
+
+  /** Emits what is held and has its turn. */
+  drain(out: SequencerAction[]): void {
+    for (let first = this.#held.firstSequence; first !== null && first <= this.next; ) {
+      const message = this.#held.takeFirst();
+      if (message !== undefined && first === this.next) this.#emit(message, out);
+      else this.#metrics.duplicateBatches++;
+      first = this.#held.firstSequence;
+    }
+  }
+
+  /** Emits what is held below `limit`, and gives up what is missing there; what follows may leave too. */
+  skipTo(limit: bigint, out: SequencerAction[]): void {
+    this.drain(out);
+    while (this.next < limit) {
+      const first = this.#held.firstSequence;
+      const target = first !== null && first < limit ? first : limit;
+      this.#lose(countBetween(this.next, target), out);
+      this.next = target;
+      this.drain(out);
+    }
+  }
+
+  /** The engine has begun anew: nothing of the old life leaves any more, and numbers start at 0. */
+  restart(out: SequencerAction[]): void {
+    const lostBatches = countBetween(this.next, this.unseen);
+    if (lostBatches > 0) {
+      // What is held has come, but goes with the rest.
+      this.#metrics.missingBatches += this.#held.size;
+      this.#lose(lostBatches, out);
+    }
+    this.#held.clear();
+    this.next = 0n;
+    this.unseen = 0n;
+    this.last = null;
+  }
+
+  #emit(message: EngineMessage, out: SequencerAction[]): void {
+    this.next = message.sequence + 1n;
+    this.last = message;
+    this.hasEmitted = true;
+    out.push({ kind: 'emit', message });
+  }
+
+  #lose(lostBatches: number, out: SequencerAction[]): void {
+    this.#metrics.lostBatches += lostBatches;
+    // One event a batch at least: Dynamo's own counter does not see what its socket lost.
+    this.#metrics.droppedEvents += lostBatches;
+    const clears = this.#options.clearsOnGap && this.hasEmitted;
+    if (clears) this.hasEmitted = false;
+    out.push({ kind: 'gap', lostBatches, clears });
+  }
+}
