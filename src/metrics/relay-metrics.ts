@@ -116,6 +116,9 @@ export class RelayMetrics {
   engineGaps = 0;
   /** Gaps and losses when the rank was cleared last: older ones are healed. */
   engineGapsAtClear = 0;
+  /** Holes that a replay left open, as above. */
+  replayLosses = 0;
+  replayLossesAtClear = 0;
   unreadableMessagesAtClear = 0;
   droppedRemovalsAtClear = 0;
   /** Malformed messages on the rank's socket, be it shared with other ranks. */
@@ -172,10 +175,16 @@ export class RelayMetrics {
   readonly liveBlocks: Counts<StorageTier> = zeroCounts(STORAGE_TIERS);
   readonly trackedBlocks: Counts<StorageTier> = zeroCounts(STORAGE_TIERS);
 
-  /** A clear of the rank: what routers hold of it agrees with the engine again. */
+  /** A clear of the rank, whoever caused it. */
   noteClear(cause: ClearCause): void {
     this.cleared[cause]++;
+    this.noteAgreement();
+  }
+
+  /** What routers hold of the rank, be it nothing, agrees with the engine again. */
+  noteAgreement(): void {
     this.engineGapsAtClear = this.engineGaps;
+    this.replayLossesAtClear = this.replayLosses;
     this.unreadableMessagesAtClear = this.unreadableMessages;
     this.droppedRemovalsAtClear = this.droppedRemovals;
   }

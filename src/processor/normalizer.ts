@@ -14,6 +14,7 @@ import {
   type RawEvent,
 } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
+import type { RankCleared } from '../protocol/rank-cleared.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
 import { EventFilter } from './event-filter.ts';
 import { hasUnknownExtraKey } from './extra-key-texts.ts';
@@ -53,6 +54,15 @@ export class Normalizer {
       out.push(placement);
     }
     return out;
+  }
+
+  /** A clear that no engine has sent; behind a restart what was learned of the engine goes as well. */
+  clear({ dpRank, cause, atMs }: RankCleared): PlacementBatch {
+    this.#filter.forgetRank(dpRank, cause === 'restart');
+    this.#metrics.noteClear(cause);
+    const cleared = this.#converter.clear(dpRank, atMs);
+    cleared.rawEventId = this.#nextRawEventId++;
+    return [cleared];
   }
 
   /** Told by reference counting when no copy of these blocks is left. */
