@@ -38,6 +38,17 @@ export class Backlog {
     return this.#held.size;
   }
 
+  /** A batch that shows whose numbers these are: what left last, or what is held first. */
+  get witness(): EngineMessage | null {
+    return this.last ?? this.#held.first;
+  }
+
+  /** Another batch is held under this number: one of the two is of another life. */
+  conflicts({ sequence, payload }: EngineMessage): boolean {
+    const held = this.#held.get(sequence);
+    return held !== null && Buffer.compare(held.payload, payload) !== 0;
+  }
+
   /** Numbers were seen that have not left. */
   get isOpen(): boolean {
     return this.unseen > this.next;
@@ -80,11 +91,11 @@ export class Backlog {
 
   /** Emits what is held and has its turn. */
   drain(out: SequencerAction[]): void {
-    for (let first = this.#held.firstSequence; first !== null && first <= this.next; ) {
-      const message = this.#held.takeFirst();
-      if (message !== undefined && first === this.next) this.#emit(message, out);
+    for (let first = this.#held.first; first !== null; first = this.#held.first) {
+      if (first.sequence > this.next) return;
+      this.#held.takeFirst();
+      if (first.sequence === this.next) this.#emit(first, out);
       else this.#metrics.duplicateBatches++;
-      first = this.#held.firstSequence;
     }
   }
 
@@ -92,8 +103,8 @@ export class Backlog {
   skipTo(limit: bigint, out: SequencerAction[]): void {
     this.drain(out);
     while (this.next < limit) {
-      const first = this.#held.firstSequence;
-      const target = first !== null && first < limit ? first : limit;
+      const first = this.#held.first?.sequence ?? limit;
+      const target = first < limit ? first : limit;
       this.#lose(countBetween(this.next, target), out);
       this.next = target;
       this.drain(out);

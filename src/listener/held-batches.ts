@@ -30,9 +30,14 @@ export class HeldBatches {
     return this.#bytes;
   }
 
-  /** Lowest number held; null where there is none. */
-  get firstSequence(): bigint | null {
-    return this.#batches[this.#head]?.sequence ?? null;
+  /** That of the lowest number; null where nothing is held. */
+  get first(): EngineMessage | null {
+    return this.#batches[this.#head] ?? null;
+  }
+
+  get(sequence: bigint): EngineMessage | null {
+    const message = this.#batches[this.#placeOf(sequence)];
+    return message?.sequence === sequence ? message : null;
   }
 
   add(message: EngineMessage): 'kept' | 'repeated' | 'full' {
@@ -47,9 +52,9 @@ export class HeldBatches {
     return 'kept';
   }
 
-  takeFirst(): EngineMessage | undefined {
+  takeFirst(): void {
     const message = this.#batches[this.#head];
-    if (message === undefined) return undefined;
+    if (message === undefined) return;
     this.#head++;
     this.#bytes -= message.payload.length;
     // Half of the array is free: moving the rest costs no more than what was taken.
@@ -57,7 +62,6 @@ export class HeldBatches {
       this.#batches = this.#batches.slice(this.#head);
       this.#head = 0;
     }
-    return message;
   }
 
   clear(): void {

@@ -2,9 +2,9 @@
  * Sequencer: one engine's batches, each once and in the order of their numbers.
  *
  * Marks    the highest number seen live (EngineLife), and the next one to leave (Backlog).
- * Holes    what came behind one is held, within bounds, while a replay is asked for the rest. The first
- *          batch of an answer is never dropped on the way, so what lies before it is lost for good; a jump
- *          within an answer may be the engine's send path, so it is asked for again.
+ * Holes    what came behind one is held, within bounds, while a replay is asked for. The first batch of
+ *          an answer is never dropped on the way, so what lies before it is lost for good; a jump within
+ *          one may be the engine's send path, so it is asked for again.
  * Links    behind a lost one nothing leaves until the first batch of an inclusive answer has shown whether
  *          the engine is still the one that was heard before.
  * Pure     no clock, socket or timer: time and answers come in, effects go out as actions, in order.
@@ -72,8 +72,7 @@ export class Sequencer {
   get deadlineMs(): number {
     if (this.isAsking) return this.#asks.deadlineMs;
     if (this.#needsAsk) return this.#asks.notBeforeMs;
-    if (!this.#options.canAsk || !this.#life.isLinked || !this.#hasNews)
-      return Number.POSITIVE_INFINITY;
+    if (!this.#life.isLinked || !this.#hasNews) return Number.POSITIVE_INFINITY;
     return Math.max(this.#lastArrivalMs + QUIET_MS, this.#asks.coolUntilMs);
   }
 
@@ -87,7 +86,8 @@ export class Sequencer {
       this.#backlog.pass(message);
       return true;
     }
-    if (this.#life.isNew(message, this.#backlog.next)) this.#restart(out);
+    const { next } = this.#backlog;
+    if (this.#life.isNew(message, next) || this.#backlog.conflicts(message)) this.#restart(out);
     this.#life.live = sequence;
     this.#backlog.take(message, !this.#life.isInDoubt, out);
     this.#advance(arrivedAtMs, out);
@@ -104,12 +104,12 @@ export class Sequencer {
     const isFirst = ask.first === null && sequence >= ask.start;
     if (isFirst) ask.first = sequence;
     this.#hasNews = true;
-    if (isFirst && this.#life.contradicts(message)) {
+    if ((isFirst && this.#life.contradicts(message)) || this.#backlog.conflicts(message)) {
       this.#restart(out);
       // Only a replay can show where the new life is: what came live may be of either.
       this.#isAskDue = true;
     } else {
-      if (isFirst) this.#beginAnswer(sequence, out);
+      if (isFirst) this.#beginAnswer(ask.start, sequence, out);
       this.#life.noteReplayed(message);
       this.#backlog.take(message, !this.#life.isInDoubt, out);
     }
@@ -137,15 +137,22 @@ export class Sequencer {
 
   /** The ask cannot be put, or its answer broke off. */
   takeReplayFailure(id: number, nowMs: number, out: SequencerAction[]): void {
-    if (this.#asks.current?.id === id) this.#failAsk(this.#asks.current, nowMs, out);
+    const ask = this.#asks.current;
+    if (ask?.id !== id) return;
+    this.#dropAsk(out);
+    if (this.#asks.fail(this.#backlog.next > ask.next, nowMs)) {
+      this.isCaughtUp = true;
+      this.#giveUp(out);
+    }
+    this.#advance(nowMs, out);
   }
 
   /** The link to the engine's event socket stands, or is lost. */
   takeLink(isLinked: boolean, nowMs: number, out: SequencerAction[]): void {
-    this.#life.isLinked = isLinked;
     if (!this.#options.canAsk) return;
+    this.#life.isLinked = isLinked;
     if (!isLinked || this.#wasLinked) {
-      this.#life.anchor ??= this.#backlog.last;
+      this.#life.anchor ??= this.#backlog.witness;
       // An answer under way may be that of another life.
       this.#dropAsk(out);
       this.#asks.reset();
@@ -159,7 +166,7 @@ export class Sequencer {
   tick(nowMs: number, out: SequencerAction[]): void {
     if (nowMs < this.deadlineMs) return;
     if (this.#asks.current !== null) {
-      this.#failAsk(this.#asks.current, nowMs, out);
+      this.takeReplayFailure(this.#asks.current.id, nowMs, out);
       return;
     }
     if (!this.#needsAsk) this.#hasNews = false;
@@ -188,25 +195,18 @@ export class Sequencer {
   }
 
   #ask(nowMs: number, out: SequencerAction[]): void {
+    // Without a link, who answers can be another life each time.
+    if (!this.#life.isLinked) this.#life.anchor ??= this.#backlog.witness;
     const start = this.#life.anchor?.sequence ?? this.#backlog.next;
     const { id } = this.#asks.begin(start, this.#backlog, this.#metrics.lostBatches, nowMs);
     out.push({ kind: 'ask', id, start });
   }
 
   /** An answer brings its first batch for certain: what lies before it is not kept any more. */
-  #beginAnswer(first: bigint, out: SequencerAction[]): void {
+  #beginAnswer(start: bigint, first: bigint, out: SequencerAction[]): void {
     this.#life.anchor = null;
     this.#backlog.noteNumber(first);
-    this.#backlog.skipTo(first, out);
-  }
-
-  #failAsk(ask: Ask, nowMs: number, out: SequencerAction[]): void {
-    this.#dropAsk(out);
-    if (this.#asks.fail(this.#backlog.next > ask.next, nowMs)) {
-      this.isCaughtUp = true;
-      this.#giveUp(out);
-    }
-    this.#advance(nowMs, out);
+    if (start <= this.#backlog.next) this.#backlog.skipTo(first, out);
   }
 
   /** The stream goes on without what is missing, and without an answer to what is in doubt. */

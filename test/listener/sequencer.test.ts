@@ -348,6 +348,36 @@ describe('a lost link', () => {
     expect(stream.live(5, 'new')).toContain('restart!');
   });
 
+  test('before anything has left, what is held shows whose numbers are answered', () => {
+    const stream = new Sequencing();
+    stream.link();
+    stream.live(4);
+    stream.live(5);
+    expect(stream.unlink()).toEqual(['drop', 'ask 4']);
+    expect(stream.replayed(4)).toEqual([]);
+    stream.end();
+    expect(stream.pass(100)).toEqual(['ask 4']);
+    expect(stream.replayed(4, 'new')).toEqual(['drop', 'gap 6', 'restart', 'ask 0']);
+    expect([0, 1].flatMap((sequence) => stream.replayed(sequence, 'new'))).toEqual(['0', '1']);
+  });
+
+  test('while it is lost every answer is checked anew', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    expect(stream.unlink()).toEqual(['drop', 'ask 3']);
+    expect([3, 4].flatMap((sequence) => stream.replayed(sequence))).toEqual(['4']);
+    stream.end();
+    expect(stream.pass(100)).toEqual(['ask 4']);
+    expect(stream.replayed(4, 'new')).toContain('restart!');
+  });
+
+  test('an answer that differs from what is held is of a new life', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    stream.replayed(4);
+    expect(stream.replayed(6, 'new')).toEqual(['drop', 'gap 2', 'restart!', 'ask 0']);
+  });
+
   test('nobody answers: the stream goes on unchecked', () => {
     const stream = Sequencing.flowing(3);
     stream.relink();
