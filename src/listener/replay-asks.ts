@@ -79,10 +79,10 @@ export class ReplayAsks {
   /** After an ask without its end; true where no further one makes sense for now. */
   fail(hasProgress: boolean, nowMs: number): boolean {
     this.current = null;
+    this.#hasEnded = true;
     this.notBeforeMs = nowMs + SPACING_MS;
     this.#attempts = hasProgress ? 0 : this.#attempts + 1;
     if (this.#attempts < MAX_ATTEMPTS && !this.isExhausted) return false;
-    this.#hasEnded = true;
     this.coolUntilMs = nowMs + this.#options.cooldownMs;
     return true;
   }

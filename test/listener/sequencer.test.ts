@@ -40,6 +40,17 @@ describe('in order', () => {
     });
   });
 
+  test('the first answer of all has 10 s to begin, and one that never comes is given up', () => {
+    const stream = new Sequencing();
+    stream.link();
+    stream.live(1);
+    expect(stream.pass(9999)).toEqual([]);
+    expect(stream.pass(201)).toEqual(['drop', 'ask 0']);
+    expect(stream.sequencer.isCaughtUp).toBe(false);
+    expect(stream.pass(6200)).toEqual(['drop', 'ask 0', 'drop', 'gap 1', '1']);
+    expect(stream.sequencer.isCaughtUp).toBe(true);
+  });
+
   test('a history that is trimmed is lost as far as it is', () => {
     const stream = new Sequencing();
     stream.link();
@@ -90,6 +101,37 @@ describe('a hole', () => {
     ]);
     stream.end();
     expect(stream.metrics).toMatchObject({ missingBatches: 7, lostBatches: 2 });
+  });
+
+  test('an answer that begins below what was asked for says nothing about what is kept', () => {
+    const stream = Sequencing.flowing(1);
+    stream.live(5);
+    expect(stream.replayed(0)).toEqual([]);
+    expect(stream.replayed(4)).toEqual(['gap 2', '4', '5']);
+  });
+
+  test('after hole the next one is asked for all the same', () => {
+    const stream = Sequencing.flowing(0);
+    for (let sequence = 2; sequence < 400; sequence += 2) {
+      expect(stream.live(sequence)).toEqual([`ask ${sequence - 1}`]);
+      expect(stream.replayed(sequence - 1)).toHaveLength(2);
+      stream.end();
+      stream.nowMs += 100;
+    }
+    expect(stream.lost).toBe(0);
+  });
+
+  test('one that is answered batch by batch is given up in the end', () => {
+    const stream = Sequencing.flowing(0);
+    stream.live(200);
+    let asks = 1;
+    for (let sequence = 1; stream.sequencer.isAsking; sequence++) {
+      stream.replayed(sequence);
+      asks += stream.pass(1100).filter((action) => action.startsWith('ask')).length;
+    }
+    expect(asks).toBe(64);
+    expect(stream.sequencer.emittedSequence).toBe(200n);
+    expect(stream.lost).toBe(199 - 64);
   });
 
   test('a jump within an answer is asked for again, and lost only when that begins behind it', () => {
@@ -157,6 +199,13 @@ describe('a hole', () => {
     expect(stream.pass(30_000)).toContain('ask 6');
   });
 
+  test('a new link is asked at once, whatever came of the one before', () => {
+    const stream = Sequencing.flowing(0);
+    stream.live(3);
+    stream.pass(20_000);
+    expect(stream.relink()).toEqual(['ask 3']);
+  });
+
   test('a late answer is thrown away', () => {
     const stream = Sequencing.flowing(0);
     stream.live(3);
@@ -187,7 +236,11 @@ describe('a hole', () => {
     stream.live(2, '123456');
     stream.live(3, '123456');
     expect(stream.sequencer.heldBatches).toBe(1);
-    expect(stream.metrics.unheldBatches).toBe(1);
+    expect(stream.metrics).toMatchObject({ unheldBatches: 1, missingBatches: 2 });
+    expect(stream.replayed(1)).toEqual(['1', '2']);
+    expect(stream.live(4, '123456')).toEqual([]);
+    expect(stream.sequencer.heldBatches).toBe(1);
+    expect(stream.finish()).toEqual(['drop', 'gap 1', '4']);
   });
 
   test('at the end what is held leaves, and what is missing is lost', () => {
@@ -208,6 +261,12 @@ describe('a hole', () => {
     const stream = Sequencing.flowing(1, { canAsk: false, clearsOnGap: true });
     expect(stream.live(5)).toEqual(['gap 3!', '5']);
     expect(stream.live(7)).toEqual(['gap 1!', '7']);
+    const roomless = Sequencing.flowing(1, { clearsOnGap: true, holdBytes: 1 });
+    roomless.live(5);
+    expect(roomless.end()).toEqual(['gap 4!']);
+    roomless.nowMs += 1000;
+    roomless.live(8);
+    expect(roomless.end()).toEqual(['gap 3']);
     const first = new Sequencing({ canAsk: false, clearsOnGap: true });
     expect(first.live(4)).toEqual(['gap 4', '4']);
   });
@@ -233,6 +292,10 @@ describe('a restart', () => {
     expect(stream.live(0, 'new')).toEqual(['restart!', '0']);
     expect(stream.live(1, 'new')).toEqual(['1']);
     expect(stream.metrics).toMatchObject({ engineRestarts: 1, lostBatches: 0 });
+  });
+
+  test('so does the same number again', () => {
+    expect(Sequencing.flowing(2).live(2, 'new')).toEqual(['restart!', 'ask 0']);
   });
 
   test('so it is where the first numbers were lost: they are asked for', () => {
