@@ -18,7 +18,10 @@ const END_MARKER = Buffer.alloc(8, 0xff);
 export class ReplayStub {
   /** First number of each request, in the order of arrival. */
   readonly requests: number[] = [];
-  /** Batches of one answer that leave, as an engine's full send path lets through; then not even the end. */
+  /**
+   * Batches for which an engine's send path has room. Of a longer answer they leave, then as many are lost,
+   * then some leave again; the rest is lost, the end marker with it.
+   */
   maxBatches: number = Number.POSITIVE_INFINITY;
   delayMs: number;
   /** Answers begin with this number, whatever was asked. */
@@ -27,7 +30,7 @@ export class ReplayStub {
   rubbish: readonly Buffer[][] = [];
   readonly #form: 'old' | 'new';
   readonly #kept = new Map<bigint, Buffer[]>();
-  #router = newRouter();
+  readonly #router = new Router({ linger: 0, sendHighWaterMark: 0 });
 
   private constructor({ form = 'new', delayMs = 0 }: ReplayStubOptions) {
     this.#form = form;
@@ -76,7 +79,9 @@ export class ReplayStub {
   #answer(identity: Buffer, start: bigint): Buffer[][] {
     const numbers = [...this.#kept.keys()].filter((number) => number >= start);
     numbers.sort((a, b) => (a < b ? -1 : 1));
-    const batches = numbers.slice(0, this.maxBatches).map((number) => {
+    const room = this.maxBatches;
+    const sent = [...numbers.slice(0, room), ...numbers.slice(2 * room, 2.5 * room)];
+    const batches = sent.map((number) => {
       const [topic = EMPTY, sequence = EMPTY, payload = EMPTY] = this.#kept.get(number) ?? [];
       return [identity, EMPTY, ...(this.#form === 'new' ? [topic] : []), sequence, payload];
     });
@@ -84,10 +89,6 @@ export class ReplayStub {
     const end = [identity, EMPTY, ...(this.#form === 'new' ? [EMPTY] : []), END_MARKER, EMPTY];
     return [...batches, end];
   }
-}
-
-function newRouter(): Router {
-  return new Router({ linger: 0, sendHighWaterMark: 0 });
 }
 
 async function send(router: Router, answer: readonly Buffer[][]): Promise<void> {

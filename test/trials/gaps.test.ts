@@ -227,7 +227,19 @@ test('G7: an answer that the engine cuts short, end marker included, heals', asy
   await publish(trial, ...stores(800, 801));
   await trial.output(801);
   expect(trial.rank().counters).toMatchObject({ published_events: 801, lost_batches: 0 });
-  expect(trial.replay.requests).toEqual([0, 0, 200, 400, 600]);
+  expect(trial.replay.requests).toEqual([0, 0, 200, 500, 700]);
+});
+
+test('G9: a history of 8,000 batches heals though the engine loses most of its answers', async () => {
+  const flags = ['--replay-idle-ms', '200'];
+  const trial = await SocketTrial.start({ replays: {}, engines: 0, flags });
+  trial.replay.keep(...stores(0, 8000));
+  trial.replay.maxBatches = 1400;
+  await trial.startEngine();
+  await trial.until(() => trial.rank().counters.published_events === 8000, 25_000);
+  expect(trial.replay.requests).toEqual([0, 1400, 3500, 4900, 7000]);
+  expect(trial.rank().counters).toMatchObject({ lost_batches: 0 });
+  expect(await trial.output(8000)).toEqual(shownStores(0, 8000));
 });
 
 test('G9: a lost last batch is found once the stream is quiet, and not looked for again', async () => {
