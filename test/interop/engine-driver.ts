@@ -32,8 +32,7 @@ export interface EnginePorts {
 }
 
 export class EngineDriver {
-  readonly endpoint: string;
-  readonly replayEndpoint: string;
+  readonly ports: EnginePorts;
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #progress: Record<string, unknown>[] = [];
@@ -41,14 +40,14 @@ export class EngineDriver {
 
   private constructor(
     { engine, version }: EngineVersion,
-    { port, replayPort }: EnginePorts,
+    ports: EnginePorts,
     flags: readonly string[],
   ) {
     const program = fileURLToPath(new URL(`../peers/${engine}_publisher.py`, import.meta.url));
-    const ports = ['--port', String(port), '--replay-port', String(replayPort)];
-    const own = ['--version', version, ...ports, '--wait-stdin', '--hold', '-1'];
-    this.endpoint = `tcp://127.0.0.1:${port}`;
-    this.replayEndpoint = `tcp://127.0.0.1:${replayPort}`;
+    const { port, replayPort } = ports;
+    const own = ['--version', version, '--wait-stdin', '--hold', '-1'];
+    own.push('--port', String(port), '--replay-port', String(replayPort));
+    this.ports = ports;
     this.#child = spawn(PYTHON, [program, ...own, ...flags], {
       stdio: ['pipe', 'ignore', 'pipe'],
     });
@@ -84,6 +83,14 @@ export class EngineDriver {
         if (!isPortTaken || attempt === START_ATTEMPTS) throw error;
       }
     }
+  }
+
+  get endpoint(): string {
+    return `tcp://127.0.0.1:${this.ports.port}`;
+  }
+
+  get replayEndpoint(): string {
+    return `tcp://127.0.0.1:${this.ports.replayPort}`;
   }
 
   go(): void {
