@@ -23,6 +23,8 @@ export class Backlog {
   next = 0n;
   /** Above all numbers seen so far, live or replayed. */
   unseen = 0n;
+  /** The engine keeps no batch below this number any more. */
+  goneBelow = 0n;
   /** What left last; null before the first batch of a life. */
   last: EngineMessage | null = null;
   /** Something has left since the last clear that came from here. */
@@ -89,6 +91,17 @@ export class Backlog {
     if (isNew) this.#metrics.missingBatches++;
   }
 
+  /** The next batch is not kept by the engine, and may still be on its way: live is not there yet. */
+  awaitsLive(live: bigint | null): boolean {
+    return live !== null && this.next < this.goneBelow && this.next > live;
+  }
+
+  /** Gives up what the engine does not keep and live has passed, all of it without `live`; emits the rest. */
+  passOver(live: bigint | null, out: SequencerAction[]): void {
+    const passed = live === null || live >= this.goneBelow ? this.goneBelow : live + 1n;
+    this.skipTo(passed, out);
+  }
+
   /** Emits what is held and has its turn. */
   drain(out: SequencerAction[]): void {
     for (let first = this.#held.first; first !== null; first = this.#held.first) {
@@ -122,6 +135,7 @@ export class Backlog {
     this.#held.clear();
     this.next = 0n;
     this.unseen = 0n;
+    this.goneBelow = 0n;
     this.last = null;
   }
 

@@ -15,9 +15,21 @@ export class EngineLife {
   readonly #digests = new BatchDigests();
   /** Highest number seen live; null before the first. */
   live: bigint | null = null;
+  /** The same of the link that stands. */
+  liveOnLink: bigint | null = null;
   /** What had left last when the link was lost; null while nothing is in doubt. */
   anchor: EngineMessage | null = null;
   isLinked = false;
+
+  noteLive(sequence: bigint): void {
+    this.live = sequence;
+    this.liveOnLink = sequence;
+  }
+
+  noteLink(isLinked: boolean): void {
+    this.isLinked = isLinked;
+    this.liveOnLink = null;
+  }
 
   /** On a new link nothing may leave before it is known whose batches these are. */
   get isInDoubt(): boolean {
@@ -45,6 +57,7 @@ export class EngineLife {
   restart(): void {
     this.#digests.clear();
     this.live = null;
+    this.liveOnLink = null;
     this.anchor = null;
   }
 }

@@ -6,6 +6,7 @@
  * Spacing   an engine publishes nothing while it answers, so asks are SPACING_MS apart.
  * Patience  for the first batch three times that for the next; FIRST_PATIENCE_MS for the first of all.
  */
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 
 const MAX_ATTEMPTS = 3;
 const MAX_ASKS = 64;
@@ -34,7 +35,9 @@ export interface Ask {
 
 export class ReplayAsks {
   readonly #options: AskOptions;
+  readonly #metrics: RelayMetrics;
   current: Ask | null = null;
+  #lateId = 0;
   #nextId = 1;
   #attempts = 0;
   #inARow = 0;
@@ -44,8 +47,25 @@ export class ReplayAsks {
   /** No ask before, and nothing waits for one. */
   coolUntilMs: number = Number.NEGATIVE_INFINITY;
 
-  constructor(options: AskOptions) {
+  constructor(options: AskOptions, metrics: RelayMetrics) {
     this.#options = options;
+    this.#metrics = metrics;
+  }
+
+  /** The ask `id`, while it is under way; a later answer is counted, once. */
+  wanted(id: number): Ask | null {
+    if (this.current?.id === id) return this.current;
+    if (id !== this.#lateId) this.#metrics.engineReplays.late++;
+    this.#lateId = id;
+    return null;
+  }
+
+  /** Ends the ask under way without its end, counts that, and returns it. */
+  drop(): Ask | null {
+    const ask = this.current;
+    this.current = null;
+    if (ask !== null) this.#metrics.engineReplays[ask.first === null ? 'timeout' : 'partial']++;
+    return ask;
   }
 
   begin(

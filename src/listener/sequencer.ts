@@ -25,6 +25,9 @@ export interface SequencerOptions extends BacklogOptions, AskOptions {
 /** How long a stream is quiet before a lost last batch is looked for. */
 const QUIET_MS = 2000;
 
+/** How long a live batch that a replay has overtaken may be on its way after the last one that came. */
+const LATE_LIVE_MS = 500;
+
 export class Sequencer {
   readonly #options: SequencerOptions;
   readonly #metrics: RelayMetrics;
@@ -38,7 +41,6 @@ export class Sequencer {
   #isFlowing = true;
   #hasNews = false;
   #lastArrivalMs = 0;
-  #lateId = 0;
   /** The first replay has ended or failed, or there is none. */
   isCaughtUp: boolean;
 
@@ -46,7 +48,7 @@ export class Sequencer {
     this.#options = options;
     this.#metrics = metrics;
     this.#backlog = new Backlog(options, metrics);
-    this.#asks = new ReplayAsks(options);
+    this.#asks = new ReplayAsks(options, metrics);
     this.isCaughtUp = !options.canAsk;
   }
 
@@ -72,6 +74,7 @@ export class Sequencer {
   get deadlineMs(): number {
     if (this.isAsking) return this.#asks.deadlineMs;
     if (this.#needsAsk) return this.#asks.notBeforeMs;
+    if (this.#awaitsLive) return this.#lastArrivalMs + LATE_LIVE_MS;
     if (!this.#life.isLinked || !this.#hasNews) return Number.POSITIVE_INFINITY;
     return Math.max(this.#lastArrivalMs + QUIET_MS, this.#asks.coolUntilMs);
   }
@@ -82,13 +85,14 @@ export class Sequencer {
     this.#lastArrivalMs = arrivedAtMs;
     this.#hasNews = true;
     if (this.#isFlowing && sequence === this.#backlog.next) {
-      this.#life.live = sequence;
+      this.#life.noteLive(sequence);
       this.#backlog.pass(message);
       return true;
     }
     const { next } = this.#backlog;
-    if (this.#life.isNew(message, next) || this.#backlog.conflicts(message)) this.#restart(out);
-    this.#life.live = sequence;
+    if (this.#life.isNew(message, next) || this.#backlog.conflicts(message))
+      this.#restart(out, false);
+    this.#life.noteLive(sequence);
     this.#backlog.take(message, !this.#life.isInDoubt, out);
     this.#advance(arrivedAtMs, out);
     return false;
@@ -97,7 +101,7 @@ export class Sequencer {
   /** A batch of the answer to the ask `id`. */
   takeReplayed(id: number, message: EngineMessage, out: SequencerAction[]): void {
     const { sequence, arrivedAtMs } = message;
-    const ask = this.#wanted(id);
+    const ask = this.#asks.wanted(id);
     if (ask === null) return;
     ask.lastMessageMs = arrivedAtMs;
     this.#lastArrivalMs = arrivedAtMs;
@@ -105,11 +109,10 @@ export class Sequencer {
     if (isFirst) ask.first = sequence;
     this.#hasNews = true;
     if ((isFirst && this.#life.contradicts(message)) || this.#backlog.conflicts(message)) {
-      this.#restart(out);
       // Only a replay can show where the new life is: what came live may be of either.
-      this.#isAskDue = true;
+      this.#restart(out, true);
     } else {
-      if (isFirst) this.#beginAnswer(ask.start, sequence, out);
+      if (isFirst) this.#beginAnswer(ask.start, sequence);
       this.#life.noteReplayed(message);
       this.#backlog.take(message, !this.#life.isInDoubt, out);
     }
@@ -118,21 +121,24 @@ export class Sequencer {
 
   /** The answer is complete, as far as the engine has kept its batches. */
   takeReplayEnd(id: number, nowMs: number, out: SequencerAction[]): void {
-    const ask = this.#wanted(id);
+    const ask = this.#asks.wanted(id);
     if (ask === null) return;
     this.#asks.end(nowMs);
     this.#isAskDue = false;
     this.isCaughtUp = true;
-    if (ask.first === null && ask.unseen > ask.next) {
-      // What had been seen to be missing was asked for, and none of it is kept.
-      this.#life.anchor = null;
-      this.#backlog.skipTo(ask.unseen, out);
-    }
+    if (ask.first === null) this.#takeEmptyAnswer(ask, out);
     if (!this.#life.isInDoubt) this.#backlog.drain(out);
     if (!this.#backlog.isOpen) this.#asks.succeed();
     const isWhole = !this.#backlog.isOpen && this.#metrics.lostBatches === ask.lostBatches;
     this.#metrics.engineReplays[isWhole ? 'complete' : 'partial']++;
     this.#advance(nowMs, out);
+  }
+
+  #takeEmptyAnswer({ start, next, unseen }: Ask, out: SequencerAction[]): void {
+    // The last batch of a life is always kept: an engine that has none from there on is a new one.
+    if (this.#life.anchor?.sequence === start) this.#restart(out, true);
+    // What had been seen to be missing was asked for, and none of it is kept.
+    else if (unseen > next) this.#backlog.skipTo(unseen, out);
   }
 
   /** The ask cannot be put, or its answer broke off. */
@@ -150,7 +156,7 @@ export class Sequencer {
   /** The link to the engine's event socket stands, or is lost. */
   takeLink(isLinked: boolean, nowMs: number, out: SequencerAction[]): void {
     if (!this.#options.canAsk) return;
-    this.#life.isLinked = isLinked;
+    this.#life.noteLink(isLinked);
     if (!isLinked || this.#wasLinked) {
       this.#life.anchor ??= this.#backlog.witness;
       // An answer under way may be that of another life.
@@ -169,8 +175,10 @@ export class Sequencer {
       this.takeReplayFailure(this.#asks.current.id, nowMs, out);
       return;
     }
-    if (!this.#needsAsk) this.#hasNews = false;
-    this.#isAskDue = true;
+    const awaitsLive = this.#awaitsLive;
+    if (awaitsLive) this.#backlog.passOver(null, out);
+    else if (!this.#needsAsk) this.#hasNews = false;
+    this.#isAskDue ||= !awaitsLive;
     this.#advance(nowMs, out);
   }
 
@@ -181,11 +189,15 @@ export class Sequencer {
   }
 
   get #needsAsk(): boolean {
-    return this.#backlog.isOpen || this.#isAskDue;
+    return (this.#backlog.isOpen && !this.#awaitsLive) || this.#isAskDue;
+  }
+
+  get #awaitsLive(): boolean {
+    return this.#backlog.awaitsLive(this.#life.liveOnLink);
   }
 
   #advance(nowMs: number, out: SequencerAction[]): void {
-    if (!this.#life.isInDoubt) this.#backlog.drain(out);
+    if (!this.#life.isInDoubt) this.#backlog.passOver(this.#life.liveOnLink, out);
     if (this.#needsAsk && !this.isAsking) {
       const { coolUntilMs, notBeforeMs, isExhausted } = this.#asks;
       if (!this.#options.canAsk || nowMs < coolUntilMs || isExhausted) this.#giveUp(out);
@@ -203,10 +215,10 @@ export class Sequencer {
   }
 
   /** An answer brings its first batch for certain: what lies before it is not kept any more. */
-  #beginAnswer(start: bigint, first: bigint, out: SequencerAction[]): void {
+  #beginAnswer(start: bigint, first: bigint): void {
     this.#life.anchor = null;
     this.#backlog.noteNumber(first);
-    if (start <= this.#backlog.next) this.#backlog.skipTo(first, out);
+    if (start <= this.#backlog.next) this.#backlog.goneBelow = first;
   }
 
   /** The stream goes on without what is missing, and without an answer to what is in doubt. */
@@ -218,14 +230,11 @@ export class Sequencer {
   }
 
   #dropAsk(out: SequencerAction[]): void {
-    const ask = this.#asks.current;
-    if (ask === null) return;
-    this.#asks.current = null;
-    this.#metrics.engineReplays[ask.first === null ? 'timeout' : 'partial']++;
-    out.push({ kind: 'drop', id: ask.id });
+    const ask = this.#asks.drop();
+    if (ask !== null) out.push({ kind: 'drop', id: ask.id });
   }
 
-  #restart(out: SequencerAction[]): void {
+  #restart(out: SequencerAction[], mustAsk: boolean): void {
     const backlog = this.#backlog;
     const clears = this.#options.clearsOnRestart && backlog.hasEmitted;
     // One clear is enough for what is lost with the old life as well.
@@ -235,16 +244,7 @@ export class Sequencer {
     this.#asks.reset();
     backlog.restart(out);
     this.#life.restart();
-    this.#isAskDue = false;
+    this.#isAskDue = mustAsk;
     out.push({ kind: 'restart', clears });
-  }
-
-  /** The ask `id`, while it is under way; a later answer is counted, once. */
-  #wanted(id: number): Ask | null {
-    const { current } = this.#asks;
-    if (current?.id === id) return current;
-    if (id !== this.#lateId) this.#metrics.engineReplays.late++;
-    this.#lateId = id;
-    return null;
   }
 }
