@@ -1,5 +1,6 @@
 /**
- * The data path of one relay: an engine's native batches in, messages on the event plane out.
+ * The data path of one relay: an engine's native batches in, and clears of its rank where they belong
+ * between them; messages on the event plane out.
  *
  * Runs     to its end within the call that pushes a batch; only the coalescer's deadline comes later.
  * Memory   a batch's lists live in the kernel until the caller reads the next message.
@@ -19,6 +20,7 @@ import { numberEvents } from './processor/number-events.ts';
 import { OversizeSplitter } from './processor/oversize-splitter.ts';
 import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import type { RankCleared } from './protocol/rank-cleared.ts';
 import { type PublishOptions, publish } from './sinks/publish.ts';
 import type { RouterEventSink } from './sinks/sink.ts';
 import { runStage } from './stage.ts';
@@ -45,7 +47,10 @@ export interface PipelineDeps {
   readonly clock?: { readonly scheduler: SchedulerLike; readonly nowMs: () => number };
 }
 
-export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): Observable<void> {
+export function pipeline(
+  native$: Observable<NativeBatch | RankCleared>,
+  deps: PipelineDeps,
+): Observable<void> {
   const { config, liveSet, sink, metrics, clock } = deps;
   const { compat, workerId, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');

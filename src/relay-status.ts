@@ -16,7 +16,6 @@ export function rankStatus(
 ): RankStatus {
   const { metrics } = relay;
   const latency = metrics.relayLatencySeconds;
-  const lastSequence = listener.lastSequence?.toString() ?? null;
   return {
     dp_rank: relay.dpRank,
     worker_id: config.workerId.toString(),
@@ -27,15 +26,15 @@ export function rankStatus(
     engine: {
       endpoint: listener.endpoint,
       connected: listener.isConnected,
-      last_seq: lastSequence,
-      emitted_seq: lastSequence,
+      last_seq: listener.lastSequence?.toString() ?? null,
+      emitted_seq: listener.emittedSequence?.toString() ?? null,
       last_batch_age_ms: ageMs(listener.lastMessageAtMs),
-      replay: 'none',
+      replay: listener.replay,
     },
     counters: counters(relay),
     filtered_by_reason: filteredByReason(relay),
     latency_ms: { p50: inMs(latency.quantile(0.5)), p99: inMs(latency.quantile(0.99)) },
-    queues: { outbox: relay.plane.outboxMessages },
+    queues: { replay: listener.heldBatches, outbox: relay.plane.outboxMessages },
     blocks: { ...metrics.liveBlocks },
     last_event_id: relay.lastEventId?.toString() ?? null,
     block_size: { configured: config.blockSize, seen: [...metrics.blockSizesSeen] },
@@ -82,7 +81,10 @@ function counters({ metrics }: Relay): RankCounters {
     published_events: totalOf(metrics.publishedEvents),
     published_blocks: totalOf(metrics.publishedBlocks),
     suppressed_removes: metrics.suppressedRemoves,
+    missing_batches: metrics.missingBatches,
     lost_batches: metrics.lostBatches,
+    duplicate_batches: metrics.duplicateBatches,
+    engine_restarts: metrics.engineRestarts,
     malformed: totalOf(metrics.malformed),
   };
 }

@@ -18,6 +18,7 @@ import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
 import { EnvelopeEncoder } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
 import { NonePlane } from './sinks/none.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
@@ -48,7 +49,7 @@ export class Relay {
   readonly #config: WorkerConfig;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #onPlaneChange: (isConnected: boolean) => void;
-  readonly #native$ = new Subject<NativeBatch>();
+  readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
   constructor({ config, dpRank, publisherId, warner, onPlaneChange, nats }: RelayDeps) {
@@ -69,6 +70,11 @@ export class Relay {
 
   push(batch: NativeBatch): void {
     this.#native$.next(batch);
+  }
+
+  /** Publishes one Cleared of the rank, behind all that was pushed before. */
+  clear(cause: OwnClearCause): void {
+    this.#native$.next(new RankCleared(this.dpRank, cause, performance.now()));
   }
 
   /** Flushes what is pending, then drains the plane for at most `drainMs`. */
@@ -95,6 +101,7 @@ export class Relay {
     const codes: DegradedCode[] = [];
     if (!isEngineConnected) codes.push('engine_disconnected');
     if (metrics.engineGaps > metrics.engineGapsAtClear) codes.push('engine_gap');
+    if (metrics.replayLosses > metrics.replayLossesAtClear) codes.push('recovered_with_loss');
     if (this.#hasLostMessagesOrRemovals()) codes.push('event_dropped');
     if (this.#hasOnlyWrongBlockSizes()) codes.push('block_size_mismatch');
     if (this.hasOnlyFilteredEvents) codes.push('filtered_only');

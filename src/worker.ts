@@ -113,6 +113,7 @@ class RelayWorker implements Worker {
     if (!this.#wasReady) {
       for (const { listener } of this.#sources) {
         if (!listener.wasConnected) waitingFor.push(`the engine at ${listener.endpoint}`);
+        else if (!listener.isCaughtUp) waitingFor.push(`the replay of ${listener.endpoint}`);
       }
       for (const { plane, planeWasConnected } of this.#relays) {
         if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);

@@ -11,21 +11,26 @@ import {
 } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
 
-type Addresses = Pick<SettingValues, 'engineEndpoint' | 'planeEndpoint'>;
+type Addresses = Pick<SettingValues, 'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint'>;
 
-/** Both addresses as they are used: every rank's port exists, and wildcards are only bound. */
+/** The addresses as they are used: every rank's port exists, and wildcards are only bound. */
 export function checkAddresses(
   values: SettingValues,
   given: GivenSettings,
   warnings: string[],
 ): Addresses {
-  const { dpRank, dpSize, engineEndpoint, planeEndpoint, engineBind } = values;
+  const { dpRank, dpSize, engineEndpoint, replayEndpoint, planeEndpoint, engineBind } = values;
   if (dpRank + dpSize - 1 > U32_MAX) {
     throw refusal('dpRank', given, `gives rank ${dpRank + dpSize - 1}`, `ranks 0 to ${U32_MAX}`);
   }
   const isShared = values.engineSockets === 'shared';
-  checkPorts('engineEndpoint', { ...values, dpSize: isShared ? 1 : dpSize }, given);
-  if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', values, given);
+  const sockets = isShared ? 1 : dpSize;
+  checkPorts('engineEndpoint', engineEndpoint, { ...values, dpSize: sockets }, given);
+  if (replayEndpoint !== null) {
+    checkPorts('replayEndpoint', replayEndpoint, { ...values, dpSize: sockets }, given);
+    checkApart(engineEndpoint, replayEndpoint, sockets, given);
+  }
+  if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', planeEndpoint, values, given);
   // In strict a socket has one relay, under whose ids all its events go, as one Dynamo publisher has.
   if (isShared && dpSize > 1 && values.compat === 'strict') {
     const allowed = '--dp-size 1 with it, or --compat safe';
@@ -35,13 +40,35 @@ export function checkAddresses(
     engineEndpoint: engineBind
       ? engineEndpoint
       : connectTo(engineEndpoint, nameOf('engineEndpoint', given), warnings),
+    // The engine binds it, whatever it does with its other socket.
+    replayEndpoint:
+      replayEndpoint && connectTo(replayEndpoint, nameOf('replayEndpoint', given), warnings),
     planeEndpoint,
   };
 }
 
-function checkPorts(key: keyof Addresses, values: SettingValues, given: GivenSettings): void {
-  const address = values[key];
-  const { dpRank, dpSize } = values;
+/** Ranks count up from both ports, so one of them must not run into the other. */
+function checkApart(
+  engine: ZmqAddress,
+  replay: ZmqAddress,
+  sockets: number,
+  given: GivenSettings,
+): void {
+  const areApart =
+    engine.transport === 'tcp' && replay.transport === 'tcp'
+      ? engine.host !== replay.host || Math.abs(engine.port - replay.port) >= sockets
+      : formatZmqAddress(engine) !== formatZmqAddress(replay);
+  if (areApart) return;
+  const problem = `is the address of an engine's events (${formatZmqAddress(engine)})`;
+  throw refusal('replayEndpoint', given, problem, 'another port for each rank');
+}
+
+function checkPorts(
+  key: keyof Addresses,
+  address: ZmqAddress,
+  { dpRank, dpSize }: Pick<SettingValues, 'dpRank' | 'dpSize'>,
+  given: GivenSettings,
+): void {
   if (address.transport === 'ipc') {
     if (dpSize === 1) return;
     throw refusal(key, given, `has no port for each of ${dpSize} ranks`, 'tcp://HOST:PORT');

@@ -23,8 +23,13 @@ export function environmentWarnings(env: Environment): string[] {
 }
 
 /** Settings of another event plane. From the environment they may be meant for other processes. */
-export function unusedWarnings({ eventPlane }: SettingValues, given: GivenSettings): string[] {
+export function unusedWarnings(values: SettingValues, given: GivenSettings): string[] {
+  const { eventPlane, onEngineGap, replayEndpoint } = values;
   const warnings: string[] = [];
+  const replay = given.get('replayEndpoint');
+  if (replayEndpoint !== null && onEngineGap === 'count') {
+    warnings.push(`${replay?.name} has no effect: missing batches are only counted`);
+  }
   for (const key of settingKeys) {
     const { onlyOnPlane } = settingOf(key);
     const setting = given.get(key);

@@ -61,6 +61,7 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
     ...values,
     batchingTimeoutMs,
     engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
+    replayEndpoint: addresses.replayEndpoint && formatZmqAddress(addresses.replayEndpoint),
     planeEndpoint: formatZmqAddress(addresses.planeEndpoint),
     natsServer: Object.freeze([...values.natsServer]),
     http: values.http && Object.freeze(values.http),

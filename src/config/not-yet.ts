@@ -13,15 +13,12 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const GAPS = 'Missing engine batches are counted in kvrelay_engine_missing_batches_total';
-const RESTARTS = 'Clear the router when the engine restarts';
 const BROKERLESS = 'Routers connect to --plane-endpoint, or use --event-plane nats';
 const NO_DISCOVERY = 'Tell routers the address and the worker id yourself';
 const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
 const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
-  notYet('--replay-endpoint', GAPS),
   notYet('--zmq-broker', BROKERLESS, { environment: 'DYN_ZMQ_BROKER_URL' }),
   notYet(null, BROKERLESS, { environment: 'DYN_ZMQ_BROKER_ENABLED', accepted: ['off'] }),
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
@@ -32,8 +29,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--on-ambiguous', 'Run one relay a worker and rank'),
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
-  notYet('--on-engine-restart', RESTARTS),
-  notYet('--on-engine-gap', GAPS),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
   notYet('--engine-metrics', 'No worker-load events are published'),
   notYet('--mooncake-endpoint', NO_STORES),

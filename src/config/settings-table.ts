@@ -3,10 +3,12 @@ import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
+import { type ReplaySettings, replaySettings } from './replay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
 
 export interface SettingValues
   extends EngineSettings,
+    ReplaySettings,
     RelaySettings,
     NatsSettings,
     ProcessSettings {}
@@ -16,6 +18,7 @@ export type SettingKey = keyof SettingValues;
 
 export const settingsTable: SettingRows<SettingValues> = {
   ...engineSettings,
+  ...replaySettings,
   ...relaySettings,
   ...natsSettings,
   ...processSettings,

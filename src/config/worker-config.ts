@@ -2,9 +2,11 @@
 import type { SettingValues } from './settings-table.ts';
 
 export interface WorkerConfig
-  extends Omit<SettingValues, 'engineEndpoint' | 'planeEndpoint' | 'workerId'> {
+  extends Omit<SettingValues, 'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint' | 'workerId'> {
   /** Of the first rank, ready to connect to or bind; see `rankEndpoint` for the others. */
   readonly engineEndpoint: string;
+  /** Of the first rank, as the one above; null where the engine has none. */
+  readonly replayEndpoint: string | null;
   /** Bind address of the first rank; port 0 asks for a free one. */
   readonly planeEndpoint: string;
   /** u64. */

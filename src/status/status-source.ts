@@ -82,7 +82,7 @@ export interface EngineStatus {
   readonly replay: ReplayState;
 }
 
-/** Since the start. Batches and messages for the last two, events and blocks for the others. */
+/** Since the start: events, `published_blocks`, and below them batches and messages of the engine. */
 export interface RankCounters {
   readonly received: number;
   readonly accepted: number;
@@ -91,7 +91,10 @@ export interface RankCounters {
   readonly published_events: number;
   readonly published_blocks: number;
   readonly suppressed_removes: number;
+  readonly missing_batches: number;
   readonly lost_batches: number;
+  readonly duplicate_batches: number;
+  readonly engine_restarts: number;
   readonly malformed: number;
 }
 

@@ -22,6 +22,10 @@ const FAMILIES = `
   kvrelay_dropped_events_total                                 counter   dp_rank reason
   kvrelay_engine_missing_batches_total                         counter   dp_rank
   kvrelay_engine_lost_batches_total                            counter   dp_rank
+  kvrelay_engine_duplicate_batches_total                       counter   dp_rank
+  kvrelay_engine_unheld_batches_total                          counter   dp_rank
+  kvrelay_engine_replays_total                                 counter   dp_rank outcome
+  kvrelay_engine_restarts_total                                counter   dp_rank
   kvrelay_foreign_rank_batches_total                           counter   dp_rank
   kvrelay_engine_events_total                                  counter   dp_rank event_type medium
   kvrelay_ignored_fields_total                                 counter   dp_rank reason

@@ -34,7 +34,10 @@ const countersShape = z.object({
   published_events: count,
   published_blocks: count,
   suppressed_removes: count,
+  missing_batches: count,
   lost_batches: count,
+  duplicate_batches: count,
+  engine_restarts: count,
   malformed: count,
 });
 
