@@ -31,10 +31,7 @@ const MIN_LIFE_MS = 150;
 const SUBJECT = 'namespace.lives.component.backend.endpoint.generate.kv-events';
 
 /** Clears would hide which clear comes from a restart. */
-const FLAGS = [
-  ...['--capacity', '200', '--events-per-batch', '3'],
-  ...['--block-size', '16', '--p-clear', '0'],
-];
+const FLAGS = '--capacity 200 --events-per-batch 3 --block-size 16 --p-clear 0'.split(' ');
 
 function truthFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'kvrelay-lives-'));
