@@ -35,7 +35,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--on-engine-restart', RESTARTS),
   notYet('--on-engine-gap', GAPS),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--engine-metrics', 'No worker-load events are published'),
   notYet('--mooncake-endpoint', NO_STORES),
   notYet('--mooncake-master', NO_STORES),
   notYet('--mooncake-key-pattern', NO_STORES),
