@@ -39,6 +39,7 @@ ENGINES = {
     ]),
     "sglang": ("sglang", [
         "sglang/srt/disaggregation/kv_events.py", "sglang/srt/mem_cache/*.py", "sglang/srt/utils/network.py",
+        "sglang/srt/observability/*.py", "sglang/srt/metrics/*.py",
     ]),
     "lmcache": ("lmcache", ["lmcache/*.py"]),  # '*' crosses folders here
     "mooncake-master": ("mooncake-transfer-engine-cuda13", [
@@ -65,12 +66,18 @@ def folder(engine: str, version: str) -> Path:
     return CACHE / f"{engine}-{version}"
 
 
+def is_complete(out: Path, wanted: list[str]) -> bool:
+    """Whether the folder has what is wanted today; an older one may lack files."""
+    stamp = out / ".complete"
+    return stamp.is_file() and stamp.read_text() == "\n".join(wanted)
+
+
 def fetch(engine: str, version: str, seconds: float | None = None) -> Path:
     """Folder with the engine's files; `seconds` bounds the download."""
     out = folder(engine, version)
-    if (out / ".complete").is_file():
-        return out
     dist, wanted = ENGINES[engine]
+    if is_complete(out, wanted):
+        return out
     CACHE.mkdir(parents=True, exist_ok=True)
     # Beside its goal: the wheel is too big for a small /tmp, and what is unpacked moves there in one step.
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=CACHE) as tmp:
@@ -94,8 +101,8 @@ def fetch(engine: str, version: str, seconds: float | None = None) -> Path:
                 if n.endswith(("mooncake_master", ".so")) or ".libs/" in n:
                     os.chmod(path, 0o755)
         (unpacked / "WHEEL_NAME").write_text(wheel.name + "\n")
-        (unpacked / ".complete").touch()
-        if not (out / ".complete").is_file():  # another fetch may have been faster
+        (unpacked / ".complete").write_text("\n".join(wanted))
+        if not is_complete(out, wanted):  # another fetch may have been faster
             shutil.rmtree(out, ignore_errors=True)
             os.replace(unpacked, out)
     return out

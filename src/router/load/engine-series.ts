@@ -40,7 +40,7 @@ interface RankLoad {
 }
 
 export function readLoad(page: string, ranks: LoadRanks): LoadReading {
-  const loads = ranks.engine === 'vllm' ? vllmLoads(page) : sglangLoads(page);
+  const loads = ranks.engine === 'vllm' ? vllmLoads(page, ranks.dpSize) : sglangLoads(page);
   const unknown = new Array<null>(ranks.dpSize).fill(null);
   if (loads === null) return { usedBlocks: unknown, fault: 'too_many_lines' };
   let fault: LoadFault | null = null;
@@ -77,7 +77,7 @@ function usedBlocksOf(
   return engine === 'vllm' ? used : Math.ceil(used / blockSize);
 }
 
-function vllmLoads(page: string): Map<number, RankLoad> | null {
+function vllmLoads(page: string, dpSize: number): Map<number, RankLoad> | null {
   const names = ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'] as const;
   const samples = samplesOf(page, [...names, 'vllm:cache_config_info']);
   if (samples === null) return null;
@@ -85,6 +85,8 @@ function vllmLoads(page: string): Map<number, RankLoad> | null {
   const usages = names.map((name) => samples.get(name) ?? []).find(({ length }) => length > 0);
   for (const sample of usages ?? []) noteUsage(loads, rankOf(sample, 'engine'), sample.value);
   const engineCount = loads.size;
+  // Before 0.10 the engines of one front end hide each other, and the sum cannot be shared out.
+  if (engineCount < dpSize) return loads;
   for (const sample of samples.get('vllm:cache_config_info') ?? []) {
     const load = loads.get(rankOf(sample, 'engine') ?? Number.NaN);
     const text = sample.labels.get('num_gpu_blocks');

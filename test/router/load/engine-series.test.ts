@@ -37,6 +37,13 @@ test('vLLM: the blocks of a page are shared by its engines, each under its rank'
   expect(readLoad(page, { ...vllm, dpRank: 5 })).toEqual(known(200));
 });
 
+test('vLLM: a page that shows fewer engines than there are ranks does not tell their blocks', () => {
+  expect(readLoad(vllmPage({ 1: 0.5 }, '800'), { ...vllm, dpSize: 2 })).toEqual({
+    usedBlocks: [null, null],
+    fault: 'missing_series',
+  });
+});
+
 test('the only engine of a page is the only rank, whatever number it gives itself', () => {
   const page = vllmPage({ 0: 0.25 }, '400');
   expect(readLoad(page, { ...vllm, dpRank: 7 })).toEqual(known(100));
@@ -95,8 +102,8 @@ test.each([
 
 test('one bad rank leaves the others known', () => {
   const page = vllmPage({ 0: 0.25, 1: 'NaN' }, '800');
-  expect(readLoad(page, { ...vllm, dpSize: 3 })).toEqual({
-    usedBlocks: [100, null, null],
+  expect(readLoad(page, { ...vllm, dpSize: 2 })).toEqual({
+    usedBlocks: [100, null],
     fault: 'bad_value',
   });
 });
