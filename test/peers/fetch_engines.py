@@ -48,14 +48,16 @@ ENGINES = {
     "mooncake-client": ("mooncake-transfer-engine-non-cuda", [
         "mooncake/*.py", "mooncake/*.so", "mooncake_transfer_engine_non_cuda.libs/*",
     ]),
-    "ai-dynamo": ("ai-dynamo", ["dynamo/trtllm/publisher.py", "dynamo/trtllm/utils/request_utils.py"]),
+    "ai-dynamo": ("ai-dynamo", ["dynamo/trtllm/publisher.py", "dynamo/trtllm/utils/request_utils.py",
+                                "dynamo/vllm/*.py", "dynamo/sglang/*.py", "ai_dynamo-*.dist-info/METADATA"]),
 }
 
 DEFAULTS = ["vllm==0.33.0", "sglang==0.5.23", "lmcache==0.5.6", "mooncake-master==0.3.14",
             "mooncake-client==0.3.13.post1", "ai-dynamo==1.6.1"]
 HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0", "0.20.0", "0.22.0", "0.24.0",
                                    "0.26.0", "0.30.0")]
-           + ["sglang==" + v for v in ("0.4.6.post5", "0.4.8", "0.5.9", "0.5.17", "0.5.20", "0.5.22")])
+           + ["sglang==" + v for v in ("0.4.6.post5", "0.4.8", "0.5.9", "0.5.17", "0.5.20", "0.5.22")]
+           + ["ai-dynamo==1.6.0"])
 
 # shared objects that mooncake's binaries want from the system (InfiniBand user-space
 # libraries); unpacked from Debian packages beside the wheels, nothing is installed
