@@ -16,10 +16,10 @@ import type { DegradedCode } from './metrics/degraded.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
-import { EnvelopeEncoder } from './protocol/envelope.ts';
+import { EnvelopeEncoder, KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
-import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
+import { endpointSubject, NatsPlane } from './sinks/nats.ts';
 import { NonePlane } from './sinks/none.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
 import { ZmqPlane } from './sinks/zmq.ts';
@@ -170,12 +170,16 @@ export class Relay {
     if (config.eventPlane === 'zmq') {
       const endpoint = rankEndpoint(config.planeEndpoint, this.dpRank - config.dpRank);
       const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
-      return new ZmqPlane({ endpoint, publisherId, outboxBytes, lingerMs, onEvent }, metrics);
+      const topic = KV_EVENTS_TOPIC;
+      return new ZmqPlane(
+        { endpoint, publisherId, topic, outboxBytes, lingerMs, onEvent },
+        metrics,
+      );
     }
     assertInvariant(nats !== null, 'the NATS plane has no connection');
     return new NatsPlane(
       {
-        subject: kvEventsSubject(config.namespace, config.component, config.endpoint),
+        subject: endpointSubject(config, KV_EVENTS_TOPIC),
         servers: config.natsServer,
         outboxBytes,
         resumeDelayMs: config.natsResumeDelayMs,

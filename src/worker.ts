@@ -26,6 +26,7 @@ import type {
   WorkerState,
 } from './status/status-source.ts';
 import { VERSION } from './version.ts';
+import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
 
 export interface Worker extends StatusSource {
   start(): Promise<void>;
@@ -58,6 +59,8 @@ class RelayWorker implements Worker {
   readonly #sources: readonly EngineSource[];
   /** One for all ranks; null on the other planes. */
   readonly #nats: NatsConnection | null;
+  /** Null where no load is published. */
+  readonly #load: WorkerLoad | null;
   readonly #server: StatusServer | null;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
   readonly #startedAt = new Date();
@@ -84,6 +87,7 @@ class RelayWorker implements Worker {
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
+    this.#load = createWorkerLoad({ ...shared, publisherId: randomPublisherId() });
     this.#server = this.#createServer();
   }
 
@@ -95,6 +99,7 @@ class RelayWorker implements Worker {
     if (this.#server !== null) this.httpUrl = (await this.#server.start()).url;
     if (this.#stopping === null) this.#nats?.start();
     for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
+    if (this.#stopping === null) await this.#load?.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
 
@@ -134,6 +139,7 @@ class RelayWorker implements Worker {
       settings: maskedSettings(this.#config),
       plane: planeStatus(this.#relays),
       ranks,
+      worker_load: this.#load?.status() ?? null,
       sources: [],
     };
   }
@@ -167,6 +173,7 @@ class RelayWorker implements Worker {
           degraded: relay.degraded(listener.isConnected),
         })),
       plane: () => planeReading(this.#relays),
+      load: () => this.#load?.metrics ?? null,
       eventLoopLagSeconds: () => this.#takeLoopLagSeconds(),
     };
   }
@@ -184,7 +191,8 @@ class RelayWorker implements Worker {
     const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
     const drainMs = Math.max(0, deadlineMs - performance.now());
-    await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
+    const parts = [...this.#relays, ...(this.#load === null ? [] : [this.#load])];
+    await Promise.all(parts.map((part) => part.stop(drainMs)));
     await this.#nats?.stop();
     await this.#server?.stop();
     clearInterval(this.#ticker);

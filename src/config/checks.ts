@@ -1,6 +1,13 @@
 /** Checks that need more than one setting. */
 import { ConfigError, messageOf } from '../errors.ts';
-import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
+import {
+  connectable,
+  formatZmqAddress,
+  loadEndpoint,
+  MAX_PORT,
+  parseZmqAddress,
+  type ZmqAddress,
+} from './addresses.ts';
 import { U32_MAX } from './kinds.ts';
 import {
   type SettingKey,
@@ -97,6 +104,22 @@ function connectTo(address: ZmqAddress, name: string, warnings: string[]): ZmqAd
       `${formatZmqAddress(rewritten)} is used`,
   );
   return rewritten;
+}
+
+/** Only some engines name what worker load is made of, and the ZMQ plane needs an address for it. */
+export function checkEngineMetrics(values: SettingValues, given: GivenSettings): void {
+  const { engineMetrics, engine, eventPlane, planeEndpoint, dpSize } = values;
+  if (engineMetrics === null) return;
+  if (engine === 'trtllm') {
+    const problem = 'has no series that tells used blocks for --engine trtllm';
+    throw refusal('engineMetrics', given, problem, '--engine vllm or sglang with it');
+  }
+  if (eventPlane !== 'zmq') return;
+  const endpoint = loadEndpoint(formatZmqAddress(planeEndpoint), dpSize);
+  const address = parseZmqAddress(endpoint);
+  if (address !== undefined && (address.transport === 'ipc' || address.port <= MAX_PORT)) return;
+  const allowed = 'one that leaves room for a further port or a longer path';
+  throw refusal('planeEndpoint', given, `makes worker load's address ${endpoint}`, allowed);
 }
 
 /** `strict` is Dynamo's behaviour: what tunes something it does not have contradicts it. */

@@ -109,6 +109,18 @@ export const httpAddress: Kind<HttpAddress | null> = {
   parse: (given) => (given === 'off' ? null : parseHttpAddress(given)),
 };
 
+/** Without a path it is /metrics, where every engine has it. */
+export const httpUrl: Kind<string> = {
+  placeholder: 'URL',
+  allowed: 'http://HOST[:PORT][/PATH] or https://…, without a user name, query or fragment',
+  parse: (given) => {
+    if (!/^https?:\/\/[^\s@?#\\]+$/.test(given) || !URL.canParse(given)) return undefined;
+    const url = new URL(given);
+    if (url.pathname === '/') url.pathname = '/metrics';
+    return given.length <= MAX_TEXT_CHARACTERS ? url.href : undefined;
+  },
+};
+
 export const natsServers: Kind<readonly string[]> = {
   placeholder: 'URL[,URL…]',
   allowed: 'nats://HOST[:PORT] or tls://HOST[:PORT] without a user name, comma separated',

@@ -6,7 +6,13 @@
  */
 import { ConfigError } from '../errors.ts';
 import { formatZmqAddress } from './addresses.ts';
-import { checkAddresses, checkCompat, checkNatsAccess, checkNatsFiles } from './checks.ts';
+import {
+  checkAddresses,
+  checkCompat,
+  checkEngineMetrics,
+  checkNatsAccess,
+  checkNatsFiles,
+} from './checks.ts';
 import { fromFile } from './config-file.ts';
 import { environmentWarnings, unusedWarnings } from './environment-warnings.ts';
 import { MAX_BATCHING_TIMEOUT_MS } from './relay-settings.ts';
@@ -53,6 +59,7 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   const warnings: string[] = [];
   const addresses = checkAddresses(values, given, warnings);
   checkCompat(values, given);
+  checkEngineMetrics(values, given);
   checkNatsAccess(values, given, warnings);
   checkNatsFiles(values, given, readFile);
   const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);

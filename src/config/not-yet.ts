@@ -30,7 +30,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--engine-metrics', 'No worker-load events are published'),
   notYet('--mooncake-endpoint', NO_STORES),
   notYet('--mooncake-master', NO_STORES),
   notYet('--mooncake-key-pattern', NO_STORES),

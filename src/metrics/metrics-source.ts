@@ -1,5 +1,6 @@
 /** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
 import type { DegradedCode } from './degraded.ts';
+import type { LoadMetrics } from './load-metrics.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 export interface MetricsSource {
@@ -8,6 +9,8 @@ export interface MetricsSource {
   readonly labels: WorkerLabels;
   relays(): readonly RelayReading[];
   plane(): PlaneReading;
+  /** Null where no worker load is published. */
+  load(): LoadMetrics | null;
   eventLoopLagSeconds(): number;
 }
 

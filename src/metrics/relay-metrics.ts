@@ -83,6 +83,9 @@ export const PUBLISH_FAILURE_REASONS = [
 ] as const;
 export type PublishFailureReason = (typeof PUBLISH_FAILURE_REASONS)[number];
 
+/** What a plane counts of its messages, whosever they are. */
+export type PlaneMetrics = Pick<RelayMetrics, 'publishFailures' | 'resentMessages'>;
+
 /** Relay latency in seconds, engine arrival to hand-over. */
 const LATENCY_BOUNDS_SECONDS = [
   0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,

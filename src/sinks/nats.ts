@@ -1,7 +1,7 @@
 /**
  * NatsPlane: core NATS, one subject, nothing lost on the way to the server.
  *
- * Subject  namespace.<ns>.component.<c>.endpoint.<e>.kv-events, each name with bytes outside
+ * Subject  namespace.<ns>.component.<c>.endpoint.<e>.<topic>, each name with bytes outside
  *          [A-Za-z0-9_-] as %XX; no headers, no reply.
  * Sends    once a turn of the event loop: a write for each message costs more than the message. At most
  *          WINDOW_BYTES are with the client unconfirmed, which is all that a broken link can swallow.
@@ -11,8 +11,8 @@
  * Source   ai-dynamo/dynamo 1.6.1, NATS event plane (subject and message; the rest is ours).
  */
 import type { NatsConnection } from '../connections/nats.ts';
-import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
+import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
+import type { PlaneMessage } from '../protocol/envelope.ts';
 import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
@@ -31,6 +31,12 @@ export interface NatsPlaneOptions {
   readonly onEvent: PlaneListener;
 }
 
+export interface EndpointNames {
+  readonly namespace: string;
+  readonly component: string;
+  readonly endpoint: string;
+}
+
 /** One segment of a subject. */
 function subjectSegment(name: string): string {
   return Buffer.from(name, 'utf8')
@@ -41,16 +47,20 @@ function subjectSegment(name: string): string {
     });
 }
 
-export function kvEventsSubject(namespace: string, component: string, endpoint: string): string {
+/** Where routers expect what an endpoint's worker publishes on a topic. */
+export function endpointSubject(
+  { namespace, component, endpoint }: EndpointNames,
+  topic: string,
+): string {
   const names = [namespace, component, endpoint].map(subjectSegment);
-  return `namespace.${names[0]}.component.${names[1]}.endpoint.${names[2]}.${KV_EVENTS_TOPIC}`;
+  return `namespace.${names[0]}.component.${names[1]}.endpoint.${names[2]}.${topic}`;
 }
 
 export class NatsPlane implements Plane {
   readonly kind = 'nats';
   readonly endpoint: string;
   readonly #options: NatsPlaneOptions;
-  readonly #metrics: RelayMetrics;
+  readonly #metrics: PlaneMetrics;
   readonly #connection: NatsConnection;
   readonly #outbox: Outbox;
   #isScheduled = false;
@@ -65,7 +75,7 @@ export class NatsPlane implements Plane {
   /** Called whenever something was confirmed, while a stop waits for it. */
   #onConfirmed: (() => void) | null = null;
 
-  constructor(options: NatsPlaneOptions, connection: NatsConnection, metrics: RelayMetrics) {
+  constructor(options: NatsPlaneOptions, connection: NatsConnection, metrics: PlaneMetrics) {
     const { onEvent } = options;
     this.#options = options;
     this.#metrics = metrics;

@@ -1,7 +1,7 @@
 /**
  * ZmqPlane: the brokerless event plane, one bound publisher socket.
  *
- * Frames   [0] topic `kv-events`   [1] publisher id, 8 bytes BE   [2] sequence, 8 bytes BE
+ * Frames   [0] topic, `kv-events`  [1] publisher id, 8 bytes BE   [2] sequence, 8 bytes BE
  *          [3] 0x01, envelope length as u32 BE, envelope
  * Slow     a subscriber that has SEND_HWM messages unread loses further ones; others do not notice.
  *          libzmq drops without a word, so messages are sent with no-drop: the first one refused counts
@@ -11,8 +11,8 @@
 import { XPublisher } from 'zeromq';
 import { isTryAgain, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { KvRelayError } from '../errors.ts';
-import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
+import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
+import type { PlaneMessage } from '../protocol/envelope.ts';
 import { Outbox, type OutboxMessage } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
@@ -42,6 +42,7 @@ export class PlaneBindError extends KvRelayError {
 export interface ZmqPlaneOptions {
   readonly endpoint: string;
   readonly publisherId: number;
+  readonly topic: string;
   readonly outboxBytes: number;
   /** How long sent messages may linger in the socket after stop(). */
   readonly lingerMs: number;
@@ -54,21 +55,22 @@ export class ZmqPlane implements Plane {
   readonly kind = 'zmq';
   readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
   readonly #options: ZmqPlaneOptions;
-  readonly #metrics: RelayMetrics;
+  readonly #metrics: PlaneMetrics;
   readonly #socket: XPublisher;
   readonly #peers: PeerCount;
   readonly #outbox: Outbox;
-  readonly #topic = Buffer.from(KV_EVENTS_TOPIC);
+  readonly #topic: Buffer;
   readonly #publisherId = Buffer.alloc(8);
   #endpoint: string | null = null;
   #slowAtMs: number | null = null;
   #sending: Promise<void> | null = null;
   #subscriptions: MessageReader | null = null;
 
-  constructor(options: ZmqPlaneOptions, metrics: RelayMetrics) {
+  constructor(options: ZmqPlaneOptions, metrics: PlaneMetrics) {
     this.#options = options;
     this.#metrics = metrics;
     this.#outbox = new Outbox(options.outboxBytes);
+    this.#topic = Buffer.from(options.topic);
     this.#publisherId.writeBigUInt64BE(BigInt(options.publisherId));
     this.#socket = new XPublisher({
       ...socketOptions(options.endpoint, options.lingerMs),

@@ -41,6 +41,8 @@ export interface StatusSnapshot {
   readonly settings: Readonly<Record<string, SettingValue>>;
   readonly plane: PlaneStatus;
   readonly ranks: readonly RankStatus[];
+  /** Null where none is published. */
+  readonly worker_load: WorkerLoadStatus | null;
   readonly sources: readonly SourceStatus[];
 }
 
@@ -96,6 +98,16 @@ export interface RankCounters {
   readonly duplicate_batches: number;
   readonly engine_restarts: number;
   readonly malformed: number;
+}
+
+/** What routers are told of the engine's load, and where. */
+export interface WorkerLoadStatus {
+  /** Address of the page it is read from. */
+  readonly engine_metrics: string;
+  readonly publisher_id: string;
+  readonly plane_endpoint: string | null;
+  /** Null while unknown. */
+  readonly ranks: readonly { readonly dp_rank: number; readonly kv_used_blocks: number | null }[];
 }
 
 /** One store source beside the engine. */

@@ -21,6 +21,7 @@ test('loadConfig() fills in every default', () => {
     engineReceiveHwm: 100_000,
     engineMaxMessageBytes: 268_435_456,
     engineFullReports: false,
+    engineMetrics: null,
     dpRank: 0,
     dpSize: 1,
     blockSize: 16,

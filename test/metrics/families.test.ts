@@ -3,6 +3,7 @@
  * alarms are written against. A name may be added here, never changed.
  */
 import { expect, test } from 'vitest';
+import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
@@ -47,6 +48,11 @@ const FAMILIES = `
   kvrelay_outbox_messages                                      gauge
   kvrelay_plane_disconnects_total                              counter
   kvrelay_plane_reconnects_total                               counter
+  kvrelay_engine_scrapes_total                                 counter
+  kvrelay_engine_scrape_faults_total                           counter   reason
+  kvrelay_engine_kv_used_blocks                                gauge     dp_rank
+  kvrelay_load_messages_total                                  counter
+  kvrelay_load_publish_failures_total                          counter   reason
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
 `;
@@ -59,6 +65,8 @@ function movedSource(): MetricsSource {
     for (const reason of FILTER_REASONS) metrics.filtered[type][reason] = 1;
   }
   metrics.emptyStores = 1;
+  const load = new LoadMetrics();
+  load.kvUsedBlocks.set(0, 100);
   return {
     version: '1.2.3',
     labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
@@ -70,6 +78,7 @@ function movedSource(): MetricsSource {
       disconnects: 0,
       reconnects: 0,
     }),
+    load: () => load,
     eventLoopLagSeconds: () => 0,
   };
 }

@@ -37,6 +37,7 @@ function sourceOf(
       disconnects: 2,
       reconnects: 1,
     }),
+    load: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,
   };

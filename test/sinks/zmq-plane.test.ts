@@ -17,6 +17,7 @@ test('a stalled subscriber is counted and shown; a healthy one gets everything, 
     {
       endpoint: 'tcp://127.0.0.1:0',
       publisherId: 7,
+      topic: 'kv-events',
       outboxBytes: 1 << 30,
       lingerMs: 0,
       sendHwm: 200,

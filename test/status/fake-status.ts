@@ -62,6 +62,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
       outbox_messages: 0,
     },
     ranks: [rankStatus(0)],
+    worker_load: null,
     sources: [],
     ...overrides,
   };

@@ -32,6 +32,7 @@ const registry = createRegistry({
     disconnects: 0,
     reconnects: 0,
   }),
+  load: () => null,
   eventLoopLagSeconds: () => 0,
 });
 
@@ -119,7 +120,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane ranks sources'.split(' '),
+    'version started_at uptime_s compat state settings plane ranks worker_load sources'.split(' '),
   );
   expect(Object.keys(body.plane)).toEqual(
     'kind connected endpoint outbox_bytes outbox_messages'.split(' '),

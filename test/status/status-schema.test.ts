@@ -79,6 +79,14 @@ const statusShape = z.object({
     outbox_messages: count,
   }),
   ranks: z.array(rankShape).min(1),
+  worker_load: z
+    .strictObject({
+      engine_metrics: text,
+      publisher_id: u64,
+      plane_endpoint: text.nullable(),
+      ranks: z.array(z.strictObject({ dp_rank: count, kv_used_blocks: count.nullable() })),
+    })
+    .nullable(),
   sources: z.array(z.strictObject({ source: text, endpoint: text, connected: z.boolean() })),
 });
 
