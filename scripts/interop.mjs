@@ -13,6 +13,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { findDynamo } from '../bench/dynamo-env.mjs';
 import { offerNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
@@ -152,6 +153,10 @@ ensureBuilt();
 const startMs = performance.now();
 const missingServer = offerNatsServer();
 if (missingServer !== null) leaveOut(`no nats-server: ${missingServer}`);
+say('looking for the Dynamo runtime');
+const dynamo = findDynamo(CACHE);
+if (dynamo.python === null) leaveOut(`no Dynamo runtime: ${dynamo.reason}`);
+process.env.KVRELAY_INTEROP_DYNAMO = dynamo.python ?? '';
 const python = findPython();
 if (python !== null) {
   const which = allVersions ? 'all versions of the engines' : 'the newest engines';

@@ -49,6 +49,7 @@ export {
   PlacementEvent,
   type PlacementEventType,
 } from './protocol/placement-event.ts';
+export { Publisher, type PublisherOptions } from './protocol/publisher.ts';
 export { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 export { type RouterBatch, RouterEventEncoder } from './protocol/router-event.ts';
 export { STORAGE_TIERS, type StorageTier } from './protocol/storage-tier.ts';

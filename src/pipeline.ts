@@ -27,15 +27,13 @@ import { runStage } from './stage.ts';
 
 export interface PipelineConfig
   extends NormalizerOptions,
-    Pick<PublishOptions, 'envelopes' | 'onTooLarge'> {
-  readonly workerId: bigint;
+    Pick<PublishOptions, 'publisher' | 'onTooLarge'> {
   readonly batchingTimeoutMs: number;
   readonly maxBatchBlocks: number;
   /** Root stores may be repeats of what is held; see RefcountDedup. */
   readonly fullReports: boolean;
   /** Most bytes of a message, in `safe`; the plane may allow fewer. */
   readonly maxMessageBytes: number;
-  readonly firstEventId?: number;
 }
 
 export interface PipelineDeps {
@@ -52,7 +50,7 @@ export function pipeline(
   deps: PipelineDeps,
 ): Observable<void> {
   const { config, liveSet, sink, metrics, clock } = deps;
-  const { compat, workerId, maxTrackedBlocks, maxBatchBlocks } = config;
+  const { compat, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
   // `strict` cuts by events and blocks alone: a message over the plane's limit is lost, ids and all.
@@ -74,7 +72,7 @@ export function pipeline(
       metrics,
     ),
     runStage(() => new RefcountDedup(dedup, metrics)),
-    mustSplit ? runStage(() => new OversizeSplitter(workerId, maxMessageBytes)) : identity,
+    mustSplit ? runStage(() => new OversizeSplitter(maxMessageBytes)) : identity,
     numberEvents(config),
     index(liveSet),
     publish(sink, metrics, { ...config, maxMessageBytes }),

@@ -6,6 +6,7 @@ import { describeDegraded } from './metrics/degraded.ts';
 import type { PlaneReading } from './metrics/metrics-source.ts';
 import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
 import type { Relay } from './relay.ts';
+import type { PresenceNotice } from './router/presence.ts';
 import type { Plane } from './sinks/plane.ts';
 import type { PlaneStatus, RankCounters, RankState, RankStatus } from './status/status-source.ts';
 
@@ -13,16 +14,20 @@ export function rankStatus(
   relay: Relay,
   listener: EngineListener,
   config: WorkerConfig,
+  presence: readonly PresenceNotice[],
 ): RankStatus {
   const { metrics } = relay;
   const latency = metrics.relayLatencySeconds;
   return {
     dp_rank: relay.dpRank,
-    worker_id: config.workerId.toString(),
+    worker_id: relay.workerId?.toString() ?? null,
     publisher_id: relay.publisherId.toString(),
     plane_endpoint: relay.plane.endpoint,
     state: rankState(relay, listener),
-    degraded: relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
+    degraded: [
+      ...relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
+      ...presence.map(({ code, detail }) => describeDegraded(code, detail)),
+    ],
     engine: {
       endpoint: listener.endpoint,
       connected: listener.isConnected,

@@ -1,14 +1,15 @@
 /**
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
- * Owns     a publisher id (random, new at every start), publish ids from 1, the live set.
+ * Owns     the publisher (worker id, publisher id, publish ids from 1), the live set.
  * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
  */
 import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
-import { assertInvariant, messageOf } from './errors.ts';
+import { messageOf } from './errors.ts';
+import { createEventPlane } from './event-plane.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
@@ -16,13 +17,13 @@ import type { DegradedCode } from './metrics/degraded.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
-import { EnvelopeEncoder, KV_EVENTS_TOPIC } from './protocol/envelope.ts';
+import type { ChannelTransport } from './protocol/discovery-records.ts';
+import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import { Publisher } from './protocol/publisher.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
-import { endpointSubject, NatsPlane } from './sinks/nats.ts';
-import { NonePlane } from './sinks/none.ts';
+import type { PresentSource } from './router/rank-presence.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
-import { ZmqPlane } from './sinks/zmq.ts';
 
 /** How long sent messages may stay in a closing ZMQ socket. */
 const ZMQ_LINGER_MS = 500;
@@ -30,17 +31,16 @@ const ZMQ_LINGER_MS = 500;
 export interface RelayDeps {
   readonly config: WorkerConfig;
   readonly dpRank: number;
-  /** 1 … 2^53 − 1. */
-  readonly publisherId: number;
   readonly warner: Pick<Warner, 'warn'>;
   readonly onPlaneChange: (isConnected: boolean) => void;
   /** Shared by all ranks; null on the other planes. */
   readonly nats: NatsConnection | null;
 }
 
-export class Relay {
+export class Relay implements PresentSource {
   readonly dpRank: number;
-  readonly publisherId: number;
+  /** Of the socket that carries this rank. */
+  readonly engineEndpoint: string;
   readonly metrics: RelayMetrics = new RelayMetrics();
   readonly liveSet: LiveSet | null;
   readonly plane: Plane;
@@ -49,18 +49,57 @@ export class Relay {
   readonly #config: WorkerConfig;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #onPlaneChange: (isConnected: boolean) => void;
+  readonly #publisher: Publisher;
   readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
-  constructor({ config, dpRank, publisherId, warner, onPlaneChange, nats }: RelayDeps) {
+  constructor({ config, dpRank, warner, onPlaneChange, nats }: RelayDeps) {
     this.dpRank = dpRank;
-    this.publisherId = publisherId;
+    const isShared = config.engineSockets === 'shared';
+    this.engineEndpoint = rankEndpoint(
+      config.engineEndpoint,
+      isShared ? 0 : dpRank - config.dpRank,
+    );
+    this.#publisher = new Publisher({ workerId: config.workerId });
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
     this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
-    this.plane = this.#createPlane(nats);
+    this.plane = createEventPlane(config, {
+      topic: KV_EVENTS_TOPIC,
+      endpoint: rankEndpoint(config.planeEndpoint, dpRank - config.dpRank),
+      publisherId: this.publisherId,
+      nats,
+      metrics: this.metrics,
+      outboxBytes: config.outboxBytes,
+      lingerMs: Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs),
+      resends: diverges(config.compat, 'resend'),
+      onEvent: (event) => this.#takePlaneEvent(event),
+    });
     this.#ended = this.#runPipeline();
+  }
+
+  /** Null while discovery shows no worker: nothing is published. */
+  get workerId(): bigint | null {
+    return this.#publisher.workerId;
+  }
+
+  /** 1 … 2^53 − 1, new at every start and with every incarnation. */
+  get publisherId(): number {
+    return this.#publisher.publisherId;
+  }
+
+  get channel(): ChannelTransport | null {
+    return this.plane.channel;
+  }
+
+  openPublisher(workerId: bigint): void {
+    this.#publisher.open(workerId);
+    this.plane.startPublisher(this.publisherId);
+  }
+
+  closePublisher(): void {
+    this.#publisher.close();
   }
 
   async start(): Promise<void> {
@@ -90,10 +129,9 @@ export class Relay {
     this.liveSet?.free();
   }
 
-  /** Id of the event published last; null before the first. */
+  /** Id of the event published last; null before the first of this incarnation. */
   get lastEventId(): number | null {
-    const published = totalOf(this.metrics.publishedEvents);
-    return published === 0 ? null : published;
+    return this.#publisher.lastEventId;
   }
 
   degraded(isEngineConnected: boolean): DegradedCode[] {
@@ -131,12 +169,12 @@ export class Relay {
   }
 
   #runPipeline(): Promise<void> {
-    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, workerId } = this.#config;
+    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks } = this.#config;
     const { blockSize, imageTokenId, videoTokenId, compat, maxMessageBytes } = this.#config;
     const { engineFullReports } = this.#config;
     const run$ = pipeline(this.#native$, {
       config: {
-        workerId,
+        publisher: this.#publisher,
         blockSize,
         imageTokenId,
         videoTokenId,
@@ -146,7 +184,6 @@ export class Relay {
         maxMessageBytes,
         compat,
         fullReports: engineFullReports,
-        envelopes: new EnvelopeEncoder(this.publisherId),
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
@@ -159,36 +196,6 @@ export class Relay {
       // No error handler: an error here is a defect and has to end the process.
       run$.subscribe({ complete: resolve });
     });
-  }
-
-  #createPlane(nats: NatsConnection | null): Plane {
-    const { metrics, publisherId } = this;
-    const config = this.#config;
-    const onEvent = (event: PlaneEvent): void => this.#takePlaneEvent(event);
-    const { outboxBytes } = config;
-    if (config.eventPlane === 'none') return new NonePlane();
-    if (config.eventPlane === 'zmq') {
-      const endpoint = rankEndpoint(config.planeEndpoint, this.dpRank - config.dpRank);
-      const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
-      const topic = KV_EVENTS_TOPIC;
-      return new ZmqPlane(
-        { endpoint, publisherId, topic, outboxBytes, lingerMs, onEvent },
-        metrics,
-      );
-    }
-    assertInvariant(nats !== null, 'the NATS plane has no connection');
-    return new NatsPlane(
-      {
-        subject: endpointSubject(config, KV_EVENTS_TOPIC),
-        servers: config.natsServer,
-        outboxBytes,
-        resumeDelayMs: config.natsResumeDelayMs,
-        resends: diverges(config.compat, 'resend'),
-        onEvent,
-      },
-      nats,
-      metrics,
-    );
   }
 
   #takePlaneEvent(event: PlaneEvent): void {

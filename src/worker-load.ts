@@ -10,15 +10,13 @@ import { loadEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
 import { assertInvariant, messageOf } from './errors.ts';
+import { createEventPlane } from './event-plane.ts';
 import type { Warner } from './log.ts';
 import { LoadMetrics } from './metrics/load-metrics.ts';
 import { KV_METRICS_TOPIC, LoadEventEncoder } from './protocol/load-event.ts';
 import { LOAD_ENGINES, type LoadEngine } from './router/load/engine-series.ts';
 import { LoadMonitor } from './router/load/load-monitor.ts';
-import { endpointSubject, NatsPlane } from './sinks/nats.ts';
-import { NonePlane } from './sinks/none.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
-import { ZmqPlane } from './sinks/zmq.ts';
 import type { WorkerLoadStatus } from './status/status-source.ts';
 
 /** Old load is worth little: this holds some 300 messages. */
@@ -46,6 +44,7 @@ export class WorkerLoad {
   readonly metrics: LoadMetrics = new LoadMetrics();
   readonly #url: string;
   readonly #deps: WorkerLoadDeps;
+  readonly #encoder: LoadEventEncoder;
   readonly #plane: Plane;
   readonly #monitor: LoadMonitor;
 
@@ -54,6 +53,7 @@ export class WorkerLoad {
     const { dpRank, dpSize, blockSize, workerId } = config;
     this.#url = url;
     this.#deps = deps;
+    this.#encoder = new LoadEventEncoder(workerId, publisherId);
     this.#plane = this.#createPlane();
     this.#monitor = new LoadMonitor(
       {
@@ -62,12 +62,17 @@ export class WorkerLoad {
         dpRank,
         dpSize,
         blockSize,
-        encoder: new LoadEventEncoder(workerId, publisherId),
+        encoder: this.#encoder,
         send: (message) => this.#plane.publish(message),
         warner,
       },
       this.metrics,
     );
+  }
+
+  /** Whose load it is from here on; null: nobody's, and nothing is told. */
+  takeWorker(workerId: bigint | null): void {
+    this.#encoder.workerId = workerId;
   }
 
   async start(): Promise<void> {
@@ -95,9 +100,15 @@ export class WorkerLoad {
 
   #createPlane(): Plane {
     const { config, publisherId, warner, nats } = this.#deps;
-    const { eventPlane, planeEndpoint, dpSize, natsServer, natsResumeDelayMs } = config;
-    const shared = {
+    const options = {
+      topic: KV_METRICS_TOPIC,
+      endpoint: loadEndpoint(config.planeEndpoint, config.dpSize),
+      publisherId,
+      nats,
+      metrics: this.metrics,
       outboxBytes: OUTBOX_BYTES,
+      lingerMs: 0,
+      resends: false,
       onEvent: (event: PlaneEvent): void => {
         if (event.kind !== 'error') return;
         warner.warn(
@@ -107,16 +118,6 @@ export class WorkerLoad {
         );
       },
     };
-    if (eventPlane === 'none') return new NonePlane();
-    if (eventPlane === 'zmq') {
-      const endpoint = loadEndpoint(planeEndpoint, dpSize);
-      const options = { ...shared, endpoint, publisherId, topic: KV_METRICS_TOPIC, lingerMs: 0 };
-      return new ZmqPlane(options, this.metrics);
-    }
-    assertInvariant(nats !== null, 'the NATS plane has no connection');
-    const subject = endpointSubject(config, KV_METRICS_TOPIC);
-    const resumeDelayMs = natsResumeDelayMs;
-    const options = { ...shared, subject, servers: natsServer, resumeDelayMs, resends: false };
-    return new NatsPlane(options, nats, this.metrics);
+    return createEventPlane(config, options);
   }
 }

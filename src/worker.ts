@@ -2,22 +2,25 @@
  * Worker: one kvrelay process beside one inference worker.
  *
  * Builds   listener → engine adapter → relay, and the HTTP server over all of it.
- * Start    HTTP, plane, engine socket: nothing is read before it can be shown and sent.
- * Stop     engine socket, pipeline, plane, HTTP; what arrived before the stop still leaves.
+ * Start    HTTP, plane, discovery, engine socket: nothing is read before it can be shown and sent.
+ * Stop     engine socket, pipeline, plane, discovery, HTTP; what arrived before the stop still leaves.
  */
-import { randomBytes } from 'node:crypto';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { maskedSettings } from './config/masked-settings.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import { NatsConnection } from './connections/nats.ts';
 import { natsClientOptions } from './connections/nats-access.ts';
+import { createPresence } from './discovery.ts';
 import { EngineSource } from './engine-source.ts';
 import { messageOf } from './errors.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
+import { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { createRegistry } from './metrics/registry.ts';
+import { randomPublisherId } from './protocol/publisher.ts';
 import { Relay } from './relay.ts';
 import { planeReading, planeStatus, rankStatus } from './relay-status.ts';
+import type { Presence } from './router/presence.ts';
 import { StatusServer } from './status/http-server.ts';
 import type {
   Readiness,
@@ -51,6 +54,9 @@ const TICK_MS = 1000;
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
+/** Most time that withdrawing takes; what then still stands expires. */
+const WITHDRAW_MS = 1000;
+
 class RelayWorker implements Worker {
   readonly #config: WorkerConfig;
   readonly #warner: Warner;
@@ -61,6 +67,8 @@ class RelayWorker implements Worker {
   readonly #nats: NatsConnection | null;
   /** Null where no load is published. */
   readonly #load: WorkerLoad | null;
+  readonly #discoveryMetrics = new DiscoveryMetrics();
+  readonly #presence: Presence;
   readonly #server: StatusServer | null;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
   readonly #startedAt = new Date();
@@ -80,14 +88,21 @@ class RelayWorker implements Worker {
       const rank = dpRank + offset;
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
-      const publisherId = randomPublisherId();
-      return new Relay({ ...shared, dpRank: rank, publisherId, onPlaneChange });
+      return new Relay({ ...shared, dpRank: rank, onPlaneChange });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
     this.#load = createWorkerLoad({ ...shared, publisherId: randomPublisherId() });
+    this.#presence = createPresence(config, this.#relays, {
+      metrics: this.#discoveryMetrics,
+      warner: this.#warner,
+      onWorker: (workerId) => {
+        logger.info({ workerId }, 'worker');
+        this.#load?.takeWorker(workerId);
+      },
+    });
     this.#server = this.#createServer();
   }
 
@@ -100,6 +115,7 @@ class RelayWorker implements Worker {
     if (this.#stopping === null) this.#nats?.start();
     for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
     if (this.#stopping === null) await this.#load?.start();
+    if (this.#stopping === null) await this.#presence.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
 
@@ -123,13 +139,16 @@ class RelayWorker implements Worker {
       for (const { plane, planeWasConnected } of this.#relays) {
         if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);
       }
+      waitingFor.push(...this.#presence.waitingFor);
       this.#wasReady = waitingFor.length === 0;
     }
     return { ready: waitingFor.length === 0, waitingFor: [...new Set(waitingFor)] };
   }
 
   status(): StatusSnapshot {
-    const ranks = this.#ranks((relay, { listener }) => rankStatus(relay, listener, this.#config));
+    const ranks = this.#ranks((relay, { listener }) =>
+      rankStatus(relay, listener, this.#config, this.#presence.notices(relay.dpRank)),
+    );
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
@@ -161,17 +180,28 @@ class RelayWorker implements Worker {
   }
 
   #metricsSource(): MetricsSource {
-    const { namespace, component, workerId } = this.#config;
+    const { namespace, component } = this.#config;
+    const workerIdHex = (): string => this.#relays[0]?.workerId?.toString(16) ?? '';
     return {
       version: VERSION,
-      labels: { namespace, component, workerIdHex: workerId.toString(16) },
+      labels: {
+        namespace,
+        component,
+        get workerIdHex() {
+          return workerIdHex();
+        },
+      },
       relays: () =>
         this.#ranks((relay, { listener }) => ({
           dpRank: relay.dpRank,
           metrics: relay.metrics,
           engineConnected: listener.isConnected,
-          degraded: relay.degraded(listener.isConnected),
+          degraded: [
+            ...relay.degraded(listener.isConnected),
+            ...this.#presence.notices(relay.dpRank).map(({ code }) => code),
+          ],
         })),
+      discovery: this.#discoveryMetrics,
       plane: () => planeReading(this.#relays),
       load: () => this.#load?.metrics ?? null,
       eventLoopLagSeconds: () => this.#takeLoopLagSeconds(),
@@ -193,6 +223,7 @@ class RelayWorker implements Worker {
     const drainMs = Math.max(0, deadlineMs - performance.now());
     const parts = [...this.#relays, ...(this.#load === null ? [] : [this.#load])];
     await Promise.all(parts.map((part) => part.stop(drainMs)));
+    await this.#presence.stop(WITHDRAW_MS);
     await this.#nats?.stop();
     await this.#server?.stop();
     clearInterval(this.#ticker);
@@ -214,9 +245,4 @@ function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsCon
     onError: (error) =>
       warner.warn('plane_error', { reason: messageOf(error) }, 'NATS cannot be reached'),
   });
-}
-
-/** Random, 1 … 2^53 − 1: routers read it from JSON. */
-function randomPublisherId(): number {
-  return Number(BigInt.asUintN(53, randomBytes(8).readBigUInt64BE())) || 1;
 }

@@ -37,12 +37,15 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 /** The same for what lies above the folders; the pipeline gets native batches, not a listener. */
 const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', ...STAGES.slice(1)],
-  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
+  'event-plane.ts': Object.keys(FOLDERS),
+  'discovery.ts': Object.keys(FOLDERS),
+  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts'],
   'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
-  'worker-load.ts': Object.keys(FOLDERS),
+  'worker-load.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
   'worker.ts': [
     ...Object.keys(FOLDERS),
+    'discovery.ts',
     'relay.ts',
     'relay-status.ts',
     'engine-source.ts',

@@ -1,5 +1,5 @@
 /** Checks that need more than one setting. */
-import { ConfigError, messageOf } from '../errors.ts';
+import { ConfigError } from '../errors.ts';
 import {
   connectable,
   formatZmqAddress,
@@ -8,7 +8,9 @@ import {
   parseZmqAddress,
   type ZmqAddress,
 } from './addresses.ts';
+import { planeBindAddress } from './discovery-checks.ts';
 import { U32_MAX } from './kinds.ts';
+import { checkPair, checkReadable, checkTls, nameOf, refusal } from './refusal.ts';
 import {
   type SettingKey,
   type SettingValues,
@@ -50,7 +52,7 @@ export function checkAddresses(
     // The engine binds it, whatever it does with its other socket.
     replayEndpoint:
       replayEndpoint && connectTo(replayEndpoint, nameOf('replayEndpoint', given), warnings),
-    planeEndpoint,
+    planeEndpoint: planeBindAddress(values),
   };
 }
 
@@ -160,15 +162,7 @@ export function checkNatsAccess(
   checkPair('natsTlsClientCertPath', 'natsTlsClientKeyPath', given);
   const plain = values.natsServer.find((server) => !server.startsWith('tls://'));
   const tlsSetting = TLS_SETTINGS.find((key) => values[key]);
-  if (plain !== undefined && tlsSetting !== undefined) {
-    throw new ConfigError({
-      setting: nameOf('natsServer', given),
-      value: plain,
-      problem: `contradicts ${nameOf(tlsSetting, given)}`,
-      allowed: 'tls:// servers only',
-      remedy: 'Write tls:// for every server, or unset the variable',
-    });
-  }
+  checkTls('natsServer', plain, tlsSetting, given, 'tls');
   const methods = AUTH_METHODS.filter((key) => values[key] !== null).map((key) =>
     nameOf(key, given),
   );
@@ -194,45 +188,5 @@ export function checkNatsFiles(
     });
   }
   const files = [...(method === 'natsAuthCredentialsFile' ? [method] : []), ...TLS_FILES];
-  for (const key of files) {
-    const path = values[key];
-    if (path === null) continue;
-    try {
-      readFile(path);
-    } catch (error) {
-      throw new ConfigError({
-        setting: nameOf(key, given),
-        value: path,
-        problem: `cannot be read (${messageOf(error)})`,
-        allowed: 'a readable file',
-        remedy: 'Correct the path or the permissions of the file',
-      });
-    }
-  }
-}
-
-function checkPair(first: SettingKey, second: SettingKey, given: GivenSettings): void {
-  if (given.has(first) === given.has(second)) return;
-  const [present, missing] = given.has(first) ? [first, second] : [second, first];
-  throw new ConfigError({
-    setting: nameOf(missing, given),
-    problem: `is missing beside ${nameOf(present, given)}`,
-    allowed: 'both or neither',
-    remedy: 'Set the missing one, or unset the other',
-  });
-}
-
-function refusal(
-  key: SettingKey,
-  given: GivenSettings,
-  problem: string,
-  allowed: string,
-): ConfigError {
-  const value = given.get(key)?.text ?? '';
-  const { remedy } = settingOf(key);
-  return new ConfigError({ setting: nameOf(key, given), value, problem, allowed, remedy });
-}
-
-function nameOf(key: SettingKey, given: GivenSettings): string {
-  return given.get(key)?.name ?? settingName(key);
+  for (const key of files) checkReadable(key, values[key], given, readFile);
 }

@@ -22,20 +22,26 @@ export function environmentWarnings(env: Environment): string[] {
   return warnings;
 }
 
-/** Settings of another event plane. From the environment they may be meant for other processes. */
+/** Settings of another event plane or discovery. From the environment they may be meant for other processes. */
 export function unusedWarnings(values: SettingValues, given: GivenSettings): string[] {
-  const { eventPlane, onEngineGap, replayEndpoint } = values;
+  const { discovery, eventPlane, onEngineGap, replayEndpoint } = values;
   const warnings: string[] = [];
   const replay = given.get('replayEndpoint');
   if (replayEndpoint !== null && onEngineGap === 'count') {
     warnings.push(`${replay?.name} has no effect: missing batches are only counted`);
   }
   for (const key of settingKeys) {
-    const { onlyOnPlane } = settingOf(key);
+    const { onlyOnPlane, onlyWithDiscovery } = settingOf(key);
     const setting = given.get(key);
-    if (onlyOnPlane === undefined || onlyOnPlane === eventPlane) continue;
     if (setting?.source !== 'flag' && setting?.source !== 'file') continue;
-    warnings.push(`${setting.name} has no effect: the event plane is ${eventPlane}`);
+    if (onlyOnPlane !== undefined && onlyOnPlane !== eventPlane) {
+      warnings.push(`${setting.name} has no effect: the event plane is ${eventPlane}`);
+    }
+    const isUsed =
+      onlyWithDiscovery === 'any' ? discovery !== 'none' : onlyWithDiscovery === discovery;
+    if (onlyWithDiscovery !== undefined && !isUsed) {
+      warnings.push(`${setting.name} has no effect: discovery is ${discovery}`);
+    }
   }
   return warnings;
 }

@@ -13,20 +13,12 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const BROKERLESS = 'Routers connect to --plane-endpoint, or use --event-plane nats';
-const NO_DISCOVERY = 'Tell routers the address and the worker id yourself';
 const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
 const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
-  notYet('--zmq-broker', BROKERLESS, { environment: 'DYN_ZMQ_BROKER_URL' }),
-  notYet(null, BROKERLESS, { environment: 'DYN_ZMQ_BROKER_ENABLED', accepted: ['off'] }),
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
-  notYet('--discovery', NO_DISCOVERY, { environment: null, accepted: ['none'] }),
-  notYet('--discovery-dir', NO_DISCOVERY, { environment: null }),
-  notYet('--etcd-endpoints', NO_DISCOVERY, { environment: null }),
   notYet('--request-plane', NO_QUERIES, { environment: null, accepted: ['none'] }),
-  notYet('--on-ambiguous', 'Run one relay a worker and rank'),
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
@@ -81,11 +73,6 @@ export function refuseNotYet(
  * they end no start. The text continues "… is set but not used yet: ".
  */
 export const unusedHostVariables: ReadonlyMap<string, string> = new Map([
-  ['DYN_DISCOVERY_BACKEND', 'this relay announces itself nowhere'],
-  ['DYN_FILE_KV', 'this relay announces itself nowhere'],
-  ['ETCD_ENDPOINTS', 'this relay announces itself nowhere'],
-  ['ETCD_LEASE_TTL', 'this relay announces itself nowhere'],
-  ['DYN_EVENT_PLANE_HOST', 'this relay advertises no address'],
   ['DYN_REQUEST_PLANE', 'this relay answers no router queries'],
   ['DYN_TCP_RPC_HOST', 'this relay answers no router queries'],
   ['DYN_TCP_RPC_PORT', 'this relay answers no router queries'],

@@ -1,4 +1,5 @@
 /** Every setting of `run` and `demo`, in the order of the help text. */
+import { type DiscoverySettings, discoverySettings } from './discovery-settings.ts';
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
@@ -10,6 +11,7 @@ export interface SettingValues
   extends EngineSettings,
     ReplaySettings,
     RelaySettings,
+    DiscoverySettings,
     NatsSettings,
     ProcessSettings {}
 
@@ -20,6 +22,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...engineSettings,
   ...replaySettings,
   ...relaySettings,
+  ...discoverySettings,
   ...natsSettings,
   ...processSettings,
 };

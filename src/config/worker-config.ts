@@ -9,8 +9,8 @@ export interface WorkerConfig
   readonly replayEndpoint: string | null;
   /** Bind address of the first rank; port 0 asks for a free one. */
   readonly planeEndpoint: string;
-  /** u64. */
-  readonly workerId: bigint;
+  /** u64; null: the worker that discovery shows. */
+  readonly workerId: bigint | null;
   /** What was changed or left unused, one line each, for the log. */
   readonly warnings: readonly string[];
 }

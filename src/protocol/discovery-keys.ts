@@ -55,8 +55,9 @@ export function subjectPrefix({ namespace, component, endpoint }: KvEndpoint): s
   return `namespace.${ns}.component.${comp}.endpoint.${ep}`;
 }
 
-export function kvEventsSubject(endpoint: KvEndpoint): string {
-  return `${subjectPrefix(endpoint)}.${KV_EVENTS_TOPIC}`;
+/** Where routers expect what an endpoint's worker publishes on a topic. */
+export function endpointSubject(endpoint: KvEndpoint, topic: string): string {
+  return `${subjectPrefix(endpoint)}.${topic}`;
 }
 
 /** What the keys of an endpoint's sources begin with, and those of its channels. */

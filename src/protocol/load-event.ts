@@ -7,6 +7,7 @@
  *
  * Source  ai-dynamo/dynamo 1.6.1, WorkerMetricsPublisher; byte for byte the captures of load.jsonl.
  */
+import { assertInvariant } from '../errors.ts';
 import { EncodeBuffer } from '../kernel/encode-buffer.ts';
 import type { PlaneMessage } from './envelope.ts';
 
@@ -24,14 +25,15 @@ export interface LoadEvent {
 
 /** Writes the load events of one worker, all ranks, and counts them. */
 export class LoadEventEncoder {
-  readonly #workerId: bigint;
+  /** u64; null: unknown, and nothing can be encoded. */
+  workerId: bigint | null;
   readonly #publisherId: number;
   readonly #buffer = new EncodeBuffer();
   #nextSequence = 0;
 
   /** `publisherId`: 1 … 2^53 − 1. */
-  constructor(workerId: bigint, publisherId: number) {
-    this.#workerId = workerId;
+  constructor(workerId: bigint | null, publisherId: number) {
+    this.workerId = workerId;
     this.#publisherId = publisherId;
   }
 
@@ -55,7 +57,8 @@ export class LoadEventEncoder {
   #payload({ dpRank, activeDecodeBlocks, kvUsedBlocks }: LoadEvent): Buffer {
     const buffer = this.#start(5);
     buffer.putText('worker_id');
-    buffer.putBigInt(this.#workerId);
+    assertInvariant(this.workerId !== null, 'load of an unknown worker');
+    buffer.putBigInt(this.workerId);
     this.#putNumber('dp_rank', dpRank);
     this.#putNumber('active_decode_blocks', activeDecodeBlocks);
     this.#putNumber('active_prefill_tokens', null);

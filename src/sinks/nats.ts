@@ -1,8 +1,7 @@
 /**
  * NatsPlane: core NATS, one subject, nothing lost on the way to the server.
  *
- * Subject  namespace.<ns>.component.<c>.endpoint.<e>.<topic>, each name with bytes outside
- *          [A-Za-z0-9_-] as %XX; no headers, no reply.
+ * Message  the envelope alone: no headers, no reply.
  * Sends    once a turn of the event loop: a write for each message costs more than the message. At most
  *          WINDOW_BYTES are with the client unconfirmed, which is all that a broken link can swallow.
  * Confirms by PONG: a probe each PROBE_MS or PROBE_BYTES, never one a message.
@@ -12,6 +11,7 @@
  */
 import type { NatsConnection } from '../connections/nats.ts';
 import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
+import type { ChannelTransport } from '../protocol/discovery-records.ts';
 import type { PlaneMessage } from '../protocol/envelope.ts';
 import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
@@ -31,38 +31,14 @@ export interface NatsPlaneOptions {
   readonly onEvent: PlaneListener;
 }
 
-export interface EndpointNames {
-  readonly namespace: string;
-  readonly component: string;
-  readonly endpoint: string;
-}
-
-/** One segment of a subject. */
-function subjectSegment(name: string): string {
-  return Buffer.from(name, 'utf8')
-    .toString('latin1')
-    .replace(/[^A-Za-z0-9_-]/g, (byte) => {
-      const code = byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0');
-      return `%${code}`;
-    });
-}
-
-/** Where routers expect what an endpoint's worker publishes on a topic. */
-export function endpointSubject(
-  { namespace, component, endpoint }: EndpointNames,
-  topic: string,
-): string {
-  const names = [namespace, component, endpoint].map(subjectSegment);
-  return `namespace.${names[0]}.component.${names[1]}.endpoint.${names[2]}.${topic}`;
-}
-
 export class NatsPlane implements Plane {
   readonly kind = 'nats';
+  readonly channel: ChannelTransport = { kind: 'nats' };
   readonly endpoint: string;
   readonly #options: NatsPlaneOptions;
   readonly #metrics: PlaneMetrics;
   readonly #connection: NatsConnection;
-  readonly #outbox: Outbox;
+  #outbox: Outbox;
   #isScheduled = false;
   #isPaused = false;
   /** Number of the message handed over last; lower again once older ones are resent. */
@@ -122,6 +98,12 @@ export class NatsPlane implements Plane {
   }
 
   async start(): Promise<void> {}
+
+  startPublisher(): void {
+    this.#outbox = new Outbox(this.#options.outboxBytes);
+    this.#lastSequence = -1;
+    this.#resendUntil = -1;
+  }
 
   publish(message: PlaneMessage): void {
     const dropped = this.#outbox.push(message);
@@ -207,9 +189,11 @@ export class NatsPlane implements Plane {
     this.#unprobedBytes = 0;
     if (!this.isConnected) return;
     const sequence = this.#lastSequence;
+    // Its numbers mean nothing to the outbox of a later publisher.
+    const outbox = this.#outbox;
     this.#connection.confirm().then(
       () => {
-        this.#outbox.confirm(sequence);
+        outbox.confirm(sequence);
         this.#sendAll();
         this.#onConfirmed?.();
       },

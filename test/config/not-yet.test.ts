@@ -25,7 +25,6 @@ test.each(notYetSettings.map((setting) => [setting.flag ?? setting.environment, 
 );
 
 test.each([
-  [['--discovery', 'none'], {}],
   [['--request-plane=none'], {}],
   [['--engine-sockets', 'per-rank'], {}],
   [[], { DYN_ZMQ_BROKER_ENABLED: 'false' }],
@@ -37,15 +36,13 @@ test.each([
 
 test("variables of the host's Dynamo only warn, without their values", () => {
   const env = {
-    DYN_DISCOVERY_BACKEND: 'etcd',
-    ETCD_ENDPOINTS: 'http://ann:hunter2@h:2379',
+    DYN_TCP_RPC_HOST: 'secret.internal',
     DYN_REQUEST_PLANE: 'tcp',
     DYN_SYSTEM_PORT: '8081',
   };
   expect(load([], { env }).warnings).toEqual([
-    'DYN_DISCOVERY_BACKEND is set but not used yet: this relay announces itself nowhere',
-    'ETCD_ENDPOINTS is set but not used yet: this relay announces itself nowhere',
     'DYN_REQUEST_PLANE is set but not used yet: this relay answers no router queries',
+    'DYN_TCP_RPC_HOST is set but not used yet: this relay answers no router queries',
   ]);
 });
 

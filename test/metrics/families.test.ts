@@ -3,6 +3,7 @@
  * alarms are written against. A name may be added here, never changed.
  */
 import { expect, test } from 'vitest';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
@@ -48,6 +49,10 @@ const FAMILIES = `
   kvrelay_outbox_messages                                      gauge
   kvrelay_plane_disconnects_total                              counter
   kvrelay_plane_reconnects_total                               counter
+  kvrelay_discovery_announcements_total                        counter
+  kvrelay_discovery_ambiguities_total                          counter
+  kvrelay_discovery_evicted_records_total                      counter
+  kvrelay_discovery_faults_total                               counter   reason
   kvrelay_engine_scrapes_total                                 counter
   kvrelay_engine_scrape_faults_total                           counter   reason
   kvrelay_engine_kv_used_blocks                                gauge     dp_rank
@@ -71,6 +76,7 @@ function movedSource(): MetricsSource {
     version: '1.2.3',
     labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
     relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
+    discovery: new DiscoveryMetrics(),
     plane: () => ({
       connected: true,
       outboxBytes: 0,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { DEGRADED_CODES, describeDegraded } from '../../src/metrics/degraded.ts';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import type { MetricsSource, RelayReading } from '../../src/metrics/metrics-source.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
@@ -30,6 +31,7 @@ function sourceOf(
     version: '1.2.3',
     labels: { namespace: 'my-ns.é', component: 'back/end', workerIdHex: 'ff00ab' },
     relays: () => relays,
+    discovery: new DiscoveryMetrics(),
     plane: () => ({
       connected: true,
       outboxBytes: 4096,

@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  endpointSubject,
   fileNameOf,
   instanceIdOf,
   instanceKey,
   instancePrefix,
   keyOfFileName,
-  kvEventsSubject,
   sourceKey,
 } from '../../src/protocol/discovery-keys.ts';
 import {
@@ -126,7 +126,9 @@ test('names outside of letters, digits, - and _ are escaped in source keys and s
   expect(sourceKey(odd, 255)).toBe(
     'namespace/a%2Eb/component/c%20d/endpoint/%C3%A9-_/topic/kv-events/ff',
   );
-  expect(kvEventsSubject(odd)).toBe('namespace.a%2Eb.component.c%20d.endpoint.%C3%A9-_.kv-events');
+  expect(endpointSubject(odd, 'kv-events')).toBe(
+    'namespace.a%2Eb.component.c%20d.endpoint.%C3%A9-_.kv-events',
+  );
   expect(instanceKey(odd, 255n)).toBe('a.b/c d/é-_/ff');
 });
 

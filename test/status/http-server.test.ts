@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
 import { errorLine } from '../../src/errors.ts';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import type { RelayReading } from '../../src/metrics/metrics-source.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
@@ -25,6 +26,7 @@ const registry = createRegistry({
   version: '0.1.0',
   labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
   relays: () => relays,
+  discovery: new DiscoveryMetrics(),
   plane: () => ({
     connected: true,
     outboxBytes: 0,

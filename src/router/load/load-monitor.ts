@@ -110,6 +110,7 @@ export class LoadMonitor {
 
   #publish(dpRank: number, kvUsedBlocks: number): void {
     const { encoder, send } = this.#options;
+    if (encoder.workerId === null) return;
     // No page names what Dynamo means by active decode blocks, so they stay unknown.
     send(encoder.encode({ dpRank, activeDecodeBlocks: null, kvUsedBlocks }, Date.now()));
     this.#metrics.publishedMessages++;
