@@ -71,6 +71,8 @@ export class SourceAnnouncer {
   }
 
   async #settle(): Promise<void> {
+    // Not before `want()` has noted that this runs, even where there is nothing to do.
+    await Promise.resolve();
     while (this.#wanted !== this.#settled) {
       const wanted = this.#wanted;
       if (this.#standing !== null && this.#standing.source !== wanted?.source) {

@@ -72,6 +72,7 @@ export class WatchedFolder {
     this.#scanning = this.#scanUntilQuiet();
     await this.#scanning;
     this.#scanning = null;
+    if (this.#mustScanAgain && !this.#isStopped) this.#wake();
   }
 
   async #scanUntilQuiet(): Promise<void> {
