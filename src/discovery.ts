@@ -6,6 +6,7 @@ import { messageOf } from './errors.ts';
 import type { Warner } from './log.ts';
 import type { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { Discovery, FaultListener } from './router/discovery/discovery.ts';
+import { EtcdDiscovery } from './router/discovery/etcd-discovery.ts';
 import { FileDiscovery } from './router/discovery/file-discovery.ts';
 import { NoneDiscovery } from './router/discovery/none-discovery.ts';
 import { Presence } from './router/presence.ts';
@@ -51,6 +52,9 @@ function createDiscovery(
     warner.warn(`discovery_${fault}`, fields, 'discovery does not do what it should');
   };
   if (config.discovery === 'none') return new NoneDiscovery();
+  if (config.discovery === 'etcd') {
+    return new EtcdDiscovery({ access: config, leaseTtlSeconds: config.etcdLeaseTtl, onFault });
+  }
   const directory = config.discoveryDir ?? join(tmpdir(), DEFAULT_FOLDER);
   return new FileDiscovery({ directory, onFault });
 }

@@ -53,6 +53,7 @@ export { Publisher, type PublisherOptions } from './protocol/publisher.ts';
 export { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 export { type RouterBatch, RouterEventEncoder } from './protocol/router-event.ts';
 export { STORAGE_TIERS, type StorageTier } from './protocol/storage-tier.ts';
+export { EtcdMissingError } from './router/discovery/etcd-client.ts';
 export { MemorySink } from './sinks/memory.ts';
 export { type PublishOptions, publish } from './sinks/publish.ts';
 export type { RouterEventSink } from './sinks/sink.ts';

@@ -64,6 +64,7 @@ export class Presence {
     this.#ranks = sources.map(
       (source) => new RankPresence({ ...deps, source, onReclaim: () => this.#evaluate() }),
     );
+    discovery.onLost(() => this.renew());
     const instances = instancePrefix(endpoint);
     discovery.watch('v1/instances', instances, (records) => {
       const ids = [...records.keys()].map((key) => instanceIdOf(key, instances));
@@ -74,6 +75,12 @@ export class Presence {
       this.#claims = this.#readClaims(records);
       this.#evaluate();
     });
+  }
+
+  /** Begins a new incarnation of every source that stands. */
+  renew(): void {
+    if (this.#isStopped) return;
+    for (const rank of this.#ranks) rank.renew();
   }
 
   async start(): Promise<void> {

@@ -99,6 +99,16 @@ export class RankPresence {
     void this.#announcer.want({ source: identity, channel: this.source.channel, isClaimed });
   }
 
+  /** Withdraws the source and announces its next incarnation, where there is one at all. */
+  renew(): void {
+    const before = this.#identity;
+    if (before === null) return;
+    this.source.openPublisher(before.workerId);
+    const identity = this.#identify(before.workerId);
+    const isClaimed = this.#deps.onAmbiguous === 'stay' || !this.#isHeldBack;
+    void this.#announcer.want({ source: identity, channel: this.source.channel, isClaimed });
+  }
+
   /** Nothing stands from here on. */
   async leave(): Promise<void> {
     clearTimeout(this.#pause);
@@ -113,15 +123,20 @@ export class RankPresence {
   #begin(workerId: bigint, claims: readonly SourceClaim[]): void {
     const { source } = this;
     if (source.workerId !== workerId) source.openPublisher(workerId);
-    const { dpRank, publisherId } = source;
-    this.#identity = { endpoint: this.#deps.endpoint, workerId, dpRank, publisherId };
-    this.#ownIds = [...this.#ownIds, BigInt(publisherId)].slice(-MAX_OWN_IDS);
+    this.#identify(workerId);
     const leftovers = claims.filter(
       (claim) => this.#contradicts(claim, workerId) && isSameMark(claim.mark, this.mark),
     );
     this.#leftoverIds = new Set(leftovers.map((claim) => claim.publisherId));
     this.#isHeldBack = false;
     this.isContested = false;
+  }
+
+  #identify(workerId: bigint): SourceIdentity {
+    const { dpRank, publisherId } = this.source;
+    this.#ownIds = [...this.#ownIds, BigInt(publisherId)].slice(-MAX_OWN_IDS);
+    this.#identity = { endpoint: this.#deps.endpoint, workerId, dpRank, publisherId };
+    return this.#identity;
   }
 
   #contradicts(claim: SourceClaim, workerId: bigint): boolean {

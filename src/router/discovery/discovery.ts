@@ -31,6 +31,8 @@ export interface Discovery {
   evict(key: DiscoveryKey): Promise<void>;
   /** Before `start()`; `onRecords` must not throw. */
   watch(bucket: Bucket, prefix: string, onRecords: (records: Records) => void): void;
+  /** `listener` is called when all that was put is gone for good and has to be put anew. */
+  onLost(listener: () => void): void;
   /** Ends everything; what has not been withdrawn goes too, where the backend allows it. */
   stop(): Promise<void>;
 }

@@ -93,6 +93,9 @@ export class FileDiscovery implements Discovery {
     this.#watched[bucket].add(prefix, onRecords);
   }
 
+  /** A file that vanished is written again; nothing is ever lost for good. */
+  onLost(): void {}
+
   async stop(): Promise<void> {
     clearInterval(this.#keepAliveTimer);
     await Promise.all(BUCKETS.map((bucket) => this.#watched[bucket].stop()));

@@ -28,5 +28,7 @@ export class NoneDiscovery implements Discovery {
     this.#listeners.push(onRecords);
   }
 
+  onLost(): void {}
+
   async stop(): Promise<void> {}
 }

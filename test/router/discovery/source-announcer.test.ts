@@ -53,6 +53,8 @@ class Notebook implements Discovery {
 
   watch(): void {}
 
+  onLost(): void {}
+
   async stop(): Promise<void> {}
 }
 
