@@ -26,12 +26,13 @@ export function createPresence(
   sources: readonly PresentSource[],
   { metrics, warner, onWorker }: PresenceTools,
 ): Presence {
-  const { namespace, component, endpoint, workerId, onAmbiguous } = config;
+  const { namespace, component, endpoint, workerId, onAmbiguous, blockSize } = config;
   return new Presence({
     discovery: createDiscovery(config, metrics, warner),
     endpoint: { namespace, component, endpoint },
     workerId,
     onAmbiguous,
+    blockSize,
     host: hostname(),
     sources,
     recovery: null,

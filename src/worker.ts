@@ -222,8 +222,9 @@ class RelayWorker implements Worker {
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
     const drainMs = Math.max(0, deadlineMs - performance.now());
     const parts = [...this.#relays, ...(this.#load === null ? [] : [this.#load])];
-    await Promise.all(parts.map((part) => part.stop(drainMs)));
-    await this.#presence.stop(WITHDRAW_MS);
+    const drained = Promise.all(parts.map((part) => part.stop(drainMs)));
+    // At once: a plane or a registry that is away takes its whole time.
+    await Promise.all([drained, this.#presence.stop(WITHDRAW_MS)]);
     await this.#nats?.stop();
     await this.#server?.stop();
     clearInterval(this.#ticker);

@@ -2,6 +2,7 @@
  * Where discovery records stand: buckets, keys, and the file names of keys.
  *
  * v1/instances        <ns>/<comp>/<endpoint name>/<instance id hex>
+ * v1/mdc              <ns>/<comp>/<endpoint name>/<instance id hex>[/<suffix>]
  * v1/event_sources    namespace/<seg ns>/component/<seg comp>/endpoint/<seg ep>/topic/kv-events/<publisher id hex>
  * v1/event_channels   the same form
  *
@@ -11,7 +12,7 @@
  */
 import { KV_EVENTS_TOPIC } from './envelope.ts';
 
-export const BUCKETS = ['v1/instances', 'v1/event_channels', 'v1/event_sources'] as const;
+export const BUCKETS = ['v1/instances', 'v1/mdc', 'v1/event_channels', 'v1/event_sources'] as const;
 export type Bucket = (typeof BUCKETS)[number];
 
 /** Where one record stands. */
@@ -90,9 +91,9 @@ export function instanceKey(endpoint: KvEndpoint, instanceId: bigint): string {
   return `${instancePrefix(endpoint)}${instanceId.toString(16)}`;
 }
 
-/** The instance id at the end of an instance's key: exact, unlike the JSON's; null where it is none. */
+/** The instance id behind the prefix of an instance's or a card's key: exact, unlike the JSON's; null where it is none. */
 export function instanceIdOf(key: string, prefix: string): bigint | null {
-  const hex = key.startsWith(prefix) ? key.slice(prefix.length) : '';
+  const [hex = ''] = key.startsWith(prefix) ? key.slice(prefix.length).split('/') : [];
   return /^[0-9a-f]{1,16}$/.test(hex) ? BigInt(`0x${hex}`) : null;
 }
 

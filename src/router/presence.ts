@@ -18,6 +18,8 @@ import {
   sourcePrefix,
 } from '../protocol/discovery-keys.ts';
 import { readSourceClaim, type SourceClaim } from '../protocol/discovery-records.ts';
+import { readModelCard } from '../protocol/model-card.ts';
+import { cardProblems } from './card-check.ts';
 import type { Discovery, Records } from './discovery/discovery.ts';
 import { chooseWorker, type WorkerChoice } from './discovery/worker-choice.ts';
 import { isSameMark, type PresentSource, RankPresence } from './rank-presence.ts';
@@ -29,6 +31,8 @@ export interface PresenceDeps {
   /** Null: the worker that discovery shows. */
   readonly workerId: bigint | null;
   readonly onAmbiguous: 'withdraw' | 'stay';
+  /** Tokens a block, held against the worker's model card. */
+  readonly blockSize: number;
   /** Name of this host, part of the mark on our records. */
   readonly host: string;
   readonly sources: readonly PresentSource[];
@@ -54,6 +58,10 @@ export class Presence {
   /** Null until told. */
   #workerIds: readonly bigint[] | null = null;
   #claims: readonly SourceClaim[] | null = null;
+  /** Model cards of the endpoint's workers, by key. */
+  #cards: Records = new Map();
+  /** Problems that have been told, so that no change of a card tells them again. */
+  #toldOfCard = '';
   #choice: WorkerChoice | null = null;
   #lastWorkerId: bigint | null = null;
   #isStopped = false;
@@ -70,6 +78,10 @@ export class Presence {
       const ids = [...records.keys()].map((key) => instanceIdOf(key, instances));
       this.#workerIds = ids.filter((id) => id !== null);
       this.#evaluate();
+    });
+    discovery.watch('v1/mdc', instances, (records) => {
+      this.#cards = records;
+      this.#checkCards();
     });
     discovery.watch('v1/event_sources', sourcePrefix(endpoint), (records) => {
       this.#claims = this.#readClaims(records);
@@ -90,7 +102,7 @@ export class Presence {
   /** Withdraws everything, for at most `maxMs`; what then still stands expires. */
   async stop(maxMs: number): Promise<void> {
     this.#isStopped = true;
-    const withdrawn = Promise.all(this.#ranks.map((rank) => rank.leave())).then(() =>
+    const withdrawn = Promise.all(this.#ranks.map((rank) => rank.withdraw())).then(() =>
       this.#deps.discovery.stop(),
     );
     let timer: NodeJS.Timeout | undefined;
@@ -136,8 +148,9 @@ export class Presence {
     this.#choice = choice;
     if (workerId !== null) this.#lastWorkerId = workerId;
     this.#tellChange(before, choice);
+    this.#checkCards();
     for (const rank of this.#ranks) {
-      if (workerId === null) void rank.leave();
+      if (workerId === null) rank.leave();
       else rank.serve(workerId, this.#claims);
     }
   }
@@ -166,6 +179,25 @@ export class Presence {
       if (claim !== null) claims.push(claim);
     }
     return claims;
+  }
+
+  /** Routers say nothing where they ignore a source, so it is said here. */
+  #checkCards(): void {
+    const { endpoint, blockSize, sources, warner } = this.#deps;
+    const prefix = instancePrefix(endpoint);
+    const problems = [...this.#cards].flatMap(([key, value]) => {
+      const card = this.#isOfWorker(instanceIdOf(key, prefix)) ? readModelCard(value) : null;
+      const expected = { endpoint, blockSize, dpRanks: sources.map(({ dpRank }) => dpRank) };
+      return card === null ? [] : cardProblems(card, expected);
+    });
+    const told = problems.map(({ cause }) => cause).join();
+    if (told === this.#toldOfCard) return;
+    this.#toldOfCard = told;
+    for (const { cause, fields, message } of problems) warner.warn(cause, fields, message);
+  }
+
+  #isOfWorker(workerId: bigint | null): boolean {
+    return this.#choice?.kind === 'found' && workerId === this.#choice.workerId;
   }
 
   #tellChange(before: WorkerChoice | null, now: WorkerChoice): void {

@@ -109,14 +109,19 @@ export class RankPresence {
     void this.#announcer.want({ source: identity, channel: this.source.channel, isClaimed });
   }
 
-  /** Nothing stands from here on. */
-  async leave(): Promise<void> {
+  /** The worker is gone: nothing stands and nothing is published until there is one again. */
+  leave(): void {
+    if (this.#identity !== null) this.source.closePublisher();
+    this.#identity = null;
+    void this.withdraw();
+  }
+
+  /** Resolves once nothing stands any more; what is on its way still leaves. */
+  async withdraw(): Promise<void> {
     clearTimeout(this.#pause);
     this.#pause = undefined;
     this.#isHeldBack = false;
     this.isContested = false;
-    if (this.#identity !== null) this.source.closePublisher();
-    this.#identity = null;
     await this.#announcer.want(null);
   }
 

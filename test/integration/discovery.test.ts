@@ -304,3 +304,37 @@ test('a registry that cannot be written is shown and written later; events flow 
   expect(claims(place)).toEqual(['7/0']);
   expect(codes(relay)).toEqual(['advertises_loopback']);
 });
+
+test('a model card that makes routers ignore a rank is said once, however often it is rewritten', async () => {
+  const place = makePlace();
+  const engine = await startEngine();
+  place.addWorker(A);
+  const lines: string[] = [];
+  const out = { write: (line: string) => void lines.push(line) };
+  const ranks = [
+    '--dp-size',
+    '2',
+    '--engine-sockets',
+    'shared',
+    '--plane-endpoint',
+    'tcp://127.0.0.1:0',
+  ];
+  const own = ['--block-size', '4', '--http', 'off', '--engine-endpoint', engine.endpoint];
+  const relay = createWorker(configOf(...own, ...ranks, ...place.flags), {
+    logger: createLogger({ level: 'warn', format: 'json', out }),
+  });
+  cleanups.push(() => relay.stop());
+  await relay.start();
+  const card = (blocks: number): string =>
+    `{"type":"Model","card_json":{"kv_cache_block_size":8,"runtime_config":{"total_kv_blocks":${blocks},"data_parallel_start_rank":0,"data_parallel_size":1}}}`;
+  const key = `dynamo/backend/generate/${A.toString(16)}`;
+  for (let blocks = 1; blocks <= 3; blocks++) {
+    place.add('v1/mdc', key, card(blocks));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const causes = lines.map((line) => (JSON.parse(line) as { cause?: string }).cause);
+  expect(causes.filter((cause) => cause?.startsWith('card_'))).toEqual([
+    'card_ranks',
+    'card_block_size',
+  ]);
+});
