@@ -1,4 +1,4 @@
-/** A plain index that answers by the publisher's table: a list of blocks, a short ring, no cache. */
+/** A plain index that answers by the publisher's table: chains of blocks, a short ring, no slices. */
 import { pack } from 'msgpackr';
 import type {
   EncodedEvents,
@@ -12,10 +12,10 @@ export interface FakeIndexOptions {
   readonly dpRank?: number;
   /** Events kept for ranges. */
   readonly keptEvents?: number;
-  readonly blocksPerDumpEvent?: number;
 }
 
 export interface FakeBlock {
+  readonly parentHash: bigint | null;
   readonly blockHash: bigint;
   readonly tokensHash: bigint;
 }
@@ -23,8 +23,9 @@ export interface FakeBlock {
 export class FakeIndex implements RecoveryIndex {
   readonly #options: FakeIndexOptions;
   readonly #ring: { id: number; bytes: Uint8Array }[] = [];
-  #dump: Uint8Array[] | null = null;
-  /** Device blocks, each a root of its own. */
+  /** Each event of a dump: a chain. */
+  readonly #chains: Uint8Array[] = [];
+  /** All on the device. */
   readonly blocks: FakeBlock[] = [];
   lastEventId = 0;
   /** Awaited by `prepare`; a test that wants slow or impossible snapshots sets it. */
@@ -34,20 +35,20 @@ export class FakeIndex implements RecoveryIndex {
     this.#options = options;
   }
 
-  /** Stores `count` further root blocks as one event; its bytes. */
+  /** Stores a new chain of `count` blocks; the event's bytes, as they would be published. */
   store(count: number): Uint8Array {
-    const first = this.blocks.length;
-    for (let index = first; index < first + count; index++) {
-      const blockHash = BigInt(index + 1) * 0x9e37_79b9_7f4a_7c15n;
-      this.blocks.push({
-        blockHash: BigInt.asUintN(64, blockHash),
-        tokensHash: BigInt.asUintN(64, blockHash * 3n),
-      });
+    const chain: FakeBlock[] = [];
+    for (let number = this.blocks.length + 1; chain.length < count; number++) {
+      const blockHash = BigInt.asUintN(64, BigInt(number) * 0x9e37_79b9_7f4a_7c15n);
+      const parentHash = chain.at(-1)?.blockHash ?? null;
+      chain.push({ parentHash, blockHash, tokensHash: BigInt.asUintN(64, blockHash * 3n) });
     }
-    const bytes = this.#event(++this.lastEventId, this.blocks.slice(first));
+    // No spread: a chain may be longer than a call has arguments.
+    for (const block of chain) this.blocks.push(block);
+    this.#chains.push(this.#event(this.#chains.length, chain));
+    const bytes = this.#event(++this.lastEventId, chain);
     this.#ring.push({ id: this.lastEventId, bytes });
     if (this.#ring.length > (this.#options.keptEvents ?? 1024)) this.#ring.shift();
-    this.#dump = null;
     return bytes;
   }
 
@@ -65,25 +66,14 @@ export class FakeIndex implements RecoveryIndex {
       return { kind: 'invalid_range', startId: start, endId: end };
     }
     if (start === null || oldest === undefined || start < oldest) {
-      return { kind: 'tree_dump', events: this.#dumpEvents(), lastEventId };
+      return { kind: 'tree_dump', events: encoded(this.#chains), lastEventId };
     }
     if (start > lastEventId) {
       const requestedEnd = end ?? lastEventId;
       return { kind: 'too_new', requestedStart: start, requestedEnd, newestAvailable: lastEventId };
     }
     const events = this.#ring.filter(({ id }) => id >= start).map(({ bytes }) => bytes);
-    return { kind: 'events', events: { count: events.length, chunks: events }, lastEventId };
-  }
-
-  #dumpEvents(): EncodedEvents {
-    const perEvent = this.#options.blocksPerDumpEvent ?? 500;
-    if (this.#dump === null) {
-      this.#dump = [];
-      for (let first = 0; first < this.blocks.length; first += perEvent) {
-        this.#dump.push(this.#event(this.#dump.length, this.blocks.slice(first, first + perEvent)));
-      }
-    }
-    return { count: this.#dump.length, chunks: this.#dump };
+    return { kind: 'events', events: encoded(events), lastEventId };
   }
 
   /** A chain of the blocks given, the first a root. */
@@ -110,4 +100,11 @@ export class FakeIndex implements RecoveryIndex {
       },
     }).slice();
   }
+}
+
+/** Several events to a chunk, and one that has a chunk of its own. */
+function encoded(events: readonly Uint8Array[]): EncodedEvents {
+  const [first, ...rest] = events;
+  const chunks = first === undefined ? [] : [first, Buffer.concat(rest)];
+  return { count: events.length, chunks };
 }

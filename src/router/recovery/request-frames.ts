@@ -2,13 +2,13 @@
  * Cuts the bytes of one router's connection into request frames.
  *
  * Frame    u16 length · path · u16 length · headers (JSON) · u32 length · payload, big-endian.
- * Bounds   the protocol allows 32 MiB. A query takes about 700 bytes, so far less is taken here: what is
+ * Bounds   the protocol allows 32 MiB. A query takes about 700 bytes, so 96 KiB are taken here: what is
  *          announced as larger is a fault before a byte of it is kept.
  * Fault    the frames before it are still given; nothing after it can be trusted.
  * Source   ai-dynamo/dynamo 1.6.1, TCP request plane.
  */
 
-export const MAX_PATH_BYTES: number = 1024;
+export const MAX_PATH_BYTES: number = 16 << 10;
 export const MAX_HEADERS_BYTES: number = 16 << 10;
 export const MAX_PAYLOAD_BYTES: number = 64 << 10;
 

@@ -39,7 +39,7 @@ function idsIn(fields: Fields | undefined): number[] {
 
 describe.each(['msgpack', 'json'] as const)('in %s', (codec) => {
   test('the table of the query service is kept', async () => {
-    const trial = await startRecovery({ index: { keptEvents: 3, blocksPerDumpEvent: 2 } });
+    const trial = await startRecovery({ index: { keptEvents: 3 } });
     const ask = (
       start: bigint | null,
       end: bigint | null = null,
@@ -100,8 +100,8 @@ describe.each(['msgpack', 'json'] as const)('in %s', (codec) => {
   });
 
   test('a dump of 100,000 blocks is whole, and the event loop turns all the while', async () => {
-    const trial = await startRecovery({ index: { blocksPerDumpEvent: 100_000 } });
-    for (let event = 0; event < 100; event++) trial.index.store(1000);
+    const trial = await startRecovery();
+    trial.index.store(100_000);
     let turns = 0;
     let isDone = false;
     const turn = (): void => {
