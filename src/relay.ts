@@ -2,6 +2,7 @@
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
  * Owns     a publisher id (random, new at every start), publish ids from 1, the live set.
+ * Queries  of routers are answered from its index, while its output waits for an answer on its way.
  * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
  */
 import { Subject } from 'rxjs';
@@ -18,8 +19,12 @@ import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
 import { EnvelopeEncoder } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import type { RecoveryIndex } from './protocol/recovery.ts';
+import type { ServedRank } from './router/recovery/recovery-service.ts';
+import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
 import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
 import { NonePlane } from './sinks/none.ts';
+import { OutputHold } from './sinks/output-hold.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
 import { ZmqPlane } from './sinks/zmq.ts';
 
@@ -35,6 +40,8 @@ export interface RelayDeps {
   readonly onPlaneChange: (isConnected: boolean) => void;
   /** Shared by all ranks; null on the other planes. */
   readonly nats: NatsConnection | null;
+  /** Routers should take a fresh dump: the source has to be announced under a new publisher id. */
+  readonly onResync: (relay: Relay) => void;
 }
 
 export class Relay {
@@ -42,16 +49,21 @@ export class Relay {
   readonly publisherId: number;
   readonly metrics: RelayMetrics = new RelayMetrics();
   readonly liveSet: LiveSet | null;
+  /** Null where routers cannot ask. */
+  readonly index: RecoveryIndex | null = null;
   readonly plane: Plane;
+  readonly hold: OutputHold;
   /** True once the plane has been connected. */
   planeWasConnected = false;
   readonly #config: WorkerConfig;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #onPlaneChange: (isConnected: boolean) => void;
+  readonly #resyncs: ResyncMonitor;
   readonly #native$ = new Subject<NativeBatch>();
   readonly #ended: Promise<void>;
 
-  constructor({ config, dpRank, publisherId, warner, onPlaneChange, nats }: RelayDeps) {
+  constructor(deps: RelayDeps) {
+    const { config, dpRank, publisherId, warner, onPlaneChange, nats } = deps;
     this.dpRank = dpRank;
     this.publisherId = publisherId;
     this.#config = config;
@@ -59,6 +71,19 @@ export class Relay {
     this.#onPlaneChange = onPlaneChange;
     this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
     this.plane = this.#createPlane(nats);
+    this.#resyncs = new ResyncMonitor({
+      lostMessages: () => totalOf(this.metrics.publishFailures),
+      onResync: () => {
+        this.metrics.sourceResyncs++;
+        deps.onResync(this);
+      },
+    });
+    const onOverrun = (): void => this.#resyncs.noteOverrun();
+    this.hold = new OutputHold(
+      { maxBytes: config.outboxBytes, onOverrun },
+      this.plane,
+      this.metrics,
+    );
     this.#ended = this.#runPipeline();
   }
 
@@ -71,10 +96,18 @@ export class Relay {
     this.#native$.next(batch);
   }
 
+  /** What routers' queries about this rank are answered from; null where there is no index. */
+  get served(): ServedRank | null {
+    const { index, metrics } = this;
+    return index && { index, metrics, hold: this.#resyncs.watching(this.hold) };
+  }
+
   /** Flushes what is pending, then drains the plane for at most `drainMs`. */
   async stop(drainMs: number): Promise<void> {
     this.#native$.complete();
     await this.#ended;
+    this.#resyncs.stop();
+    this.hold.release();
     await this.plane.stop(drainMs);
     const { outboxMessages, outboxBytes } = this.plane;
     if (outboxMessages > 0) {
@@ -145,7 +178,7 @@ export class Relay {
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
       liveSet: this.liveSet,
-      sink: this.plane,
+      sink: this.hold,
       metrics: this.metrics,
     });
     return new Promise((resolve) => {

@@ -2,12 +2,13 @@
  * Worker: one kvrelay process beside one inference worker.
  *
  * Builds   listener → engine adapter → relay, and the HTTP server over all of it.
- * Start    HTTP, plane, engine socket: nothing is read before it can be shown and sent.
- * Stop     engine socket, pipeline, plane, HTTP; what arrived before the stop still leaves.
+ * Start    HTTP, plane, recovery, engine socket: nothing is read before it can be shown and sent.
+ * Stop     engine socket, pipeline, recovery, plane, HTTP; what arrived before the stop still leaves.
  */
 import { randomBytes } from 'node:crypto';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { maskedSettings } from './config/masked-settings.ts';
+import { usesNats } from './config/recovery-settings.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import { NatsConnection } from './connections/nats.ts';
 import { natsClientOptions } from './connections/nats-access.ts';
@@ -15,9 +16,11 @@ import { EngineSource } from './engine-source.ts';
 import { messageOf } from './errors.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
+import { RecoveryCounts } from './metrics/recovery-counts.ts';
 import { createRegistry } from './metrics/registry.ts';
 import { Relay } from './relay.ts';
-import { planeReading, planeStatus, rankStatus } from './relay-status.ts';
+import { planeReading, planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
+import { RecoveryService } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
 import type {
   Readiness,
@@ -47,6 +50,8 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
 const STUCK_MS = 10_000;
 const TICK_MS = 1000;
 
+const NO_RECOVERY = new RecoveryCounts();
+
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
@@ -56,8 +61,10 @@ class RelayWorker implements Worker {
   /** One a rank, first rank first. */
   readonly #relays: readonly Relay[];
   readonly #sources: readonly EngineSource[];
-  /** One for all ranks; null on the other planes. */
+  /** One for all ranks, for events and queries; null where neither uses it. */
   readonly #nats: NatsConnection | null;
+  /** Null where routers cannot ask. */
+  readonly #recovery: RecoveryService | null;
   readonly #server: StatusServer | null;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
   readonly #startedAt = new Date();
@@ -71,19 +78,21 @@ class RelayWorker implements Worker {
     this.#config = config;
     this.#warner = createWarner(logger);
     const { dpRank, dpSize, eventPlane, engineSockets } = config;
-    this.#nats = eventPlane === 'nats' ? createNats(config, this.#warner) : null;
+    this.#nats = usesNats(config) ? createNats(config, this.#warner) : null;
     const shared = { config, warner: this.#warner, nats: this.#nats };
     this.#relays = Array.from({ length: dpSize }, (_, offset) => {
       const rank = dpRank + offset;
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
       const publisherId = randomPublisherId();
-      return new Relay({ ...shared, dpRank: rank, publisherId, onPlaneChange });
+      const onResync = (): void => this.#announceAnew(rank);
+      return new Relay({ ...shared, dpRank: rank, publisherId, onPlaneChange, onResync });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
+    this.#recovery = this.#createRecovery();
     this.#server = this.#createServer();
   }
 
@@ -95,6 +104,7 @@ class RelayWorker implements Worker {
     if (this.#server !== null) this.httpUrl = (await this.#server.start()).url;
     if (this.#stopping === null) this.#nats?.start();
     for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
+    if (this.#stopping === null) await this.#recovery?.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
 
@@ -132,6 +142,7 @@ class RelayWorker implements Worker {
       state: this.#state(ranks.some(({ degraded }) => degraded.length > 0)),
       settings: maskedSettings(this.#config),
       plane: planeStatus(this.#relays),
+      recovery: this.#recovery && recoveryStatus(this.#recovery),
       ranks,
       sources: [],
     };
@@ -139,6 +150,26 @@ class RelayWorker implements Worker {
 
   #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
     return this.#sources.flatMap((source) => source.relays.map((relay) => toRow(relay, source)));
+  }
+
+  #createRecovery(): RecoveryService | null {
+    const { requestPlane, requestPlaneCodec, tcpRpcHost, tcpRpcPort, indexer } = this.#config;
+    if (requestPlane === 'none' || !indexer) return null;
+    return new RecoveryService({
+      requestPlane,
+      codec: requestPlaneCodec,
+      advertisedHost: tcpRpcHost,
+      port: tcpRpcPort,
+      nats: this.#nats,
+      rank: (dpRank) => this.#relays.find((relay) => relay.dpRank === dpRank)?.served ?? null,
+      onError: (error) =>
+        this.#warner.warn('recovery_error', { reason: messageOf(error) }, 'a router query failed'),
+    });
+  }
+
+  /** Routers that follow the rank take a fresh dump. */
+  #announceAnew(dpRank: number): void {
+    this.#warner.warn('source_resync', { dpRank }, 'routers may have missed events for good');
   }
 
   #createServer(): StatusServer | null {
@@ -166,6 +197,7 @@ class RelayWorker implements Worker {
           degraded: relay.degraded(listener.isConnected),
         })),
       plane: () => planeReading(this.#relays),
+      recovery: () => this.#recovery?.counts ?? NO_RECOVERY,
       eventLoopLagSeconds: () => this.#takeLoopLagSeconds(),
     };
   }
@@ -182,6 +214,7 @@ class RelayWorker implements Worker {
     const deadlineMs = performance.now() + shutdownTimeoutMs;
     const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
+    await this.#recovery?.stop();
     const drainMs = Math.max(0, deadlineMs - performance.now());
     await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
     await this.#nats?.stop();

@@ -2,6 +2,7 @@
 import { ConfigError, messageOf } from '../errors.ts';
 import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
 import { U32_MAX } from './kinds.ts';
+import { usesNats } from './recovery-settings.ts';
 import {
   type SettingKey,
   type SettingValues,
@@ -99,13 +100,13 @@ const AUTH_METHODS = [
 const TLS_FILES = ['natsTlsCaCertPath', 'natsTlsClientCertPath', 'natsTlsClientKeyPath'] as const;
 const TLS_SETTINGS: readonly SettingKey[] = [...TLS_FILES, 'natsTlsInsecure'];
 
-/** Only for the nats plane: on another one these variables are there for other processes. */
+/** Only where NATS is used: else these variables are there for other processes. */
 export function checkNatsAccess(
   values: SettingValues,
   given: GivenSettings,
   warnings: string[],
 ): void {
-  if (values.eventPlane !== 'nats') return;
+  if (!usesNats(values)) return;
   checkPair('natsAuthUsername', 'natsAuthPassword', given);
   checkPair('natsTlsClientCertPath', 'natsTlsClientKeyPath', given);
   const plain = values.natsServer.find((server) => !server.startsWith('tls://'));
@@ -127,13 +128,13 @@ export function checkNatsAccess(
   }
 }
 
-/** Files that the nats plane is going to read, and the form of an NKey; never their content. */
+/** Files that the NATS connection is going to read, and the form of an NKey; never their content. */
 export function checkNatsFiles(
   values: SettingValues,
   given: GivenSettings,
   readFile: (path: string) => string,
 ): void {
-  if (values.eventPlane !== 'nats') return;
+  if (!usesNats(values)) return;
   const method = AUTH_METHODS.find((key) => values[key] !== null);
   if (method === 'natsAuthNkey' && !/^SU[A-Z2-7]{56}$/.test(values.natsAuthNkey ?? '')) {
     throw new ConfigError({

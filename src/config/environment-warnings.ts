@@ -1,6 +1,7 @@
 /** Warnings about what was given and has no effect: no reason not to start, but not silent either. */
 import { knownVariables } from './lookup.ts';
 import { unusedHostVariables } from './not-yet.ts';
+import { usesNats } from './recovery-settings.ts';
 import { type SettingValues, settingKeys, settingOf } from './settings-table.ts';
 import type { Environment, GivenSettings } from './sources.ts';
 
@@ -22,13 +23,15 @@ export function environmentWarnings(env: Environment): string[] {
   return warnings;
 }
 
-/** Settings of another event plane. From the environment they may be meant for other processes. */
-export function unusedWarnings({ eventPlane }: SettingValues, given: GivenSettings): string[] {
+/** Settings of a plane that is not used. From the environment they may be meant for other processes. */
+export function unusedWarnings(values: SettingValues, given: GivenSettings): string[] {
+  const { eventPlane } = values;
   const warnings: string[] = [];
   for (const key of settingKeys) {
     const { onlyOnPlane } = settingOf(key);
     const setting = given.get(key);
     if (onlyOnPlane === undefined || onlyOnPlane === eventPlane) continue;
+    if (onlyOnPlane === 'nats' && usesNats(values)) continue;
     if (setting?.source !== 'flag' && setting?.source !== 'file') continue;
     warnings.push(`${setting.name} has no effect: the event plane is ${eventPlane}`);
   }

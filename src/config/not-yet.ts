@@ -28,7 +28,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--discovery', NO_DISCOVERY, { environment: null, accepted: ['none'] }),
   notYet('--discovery-dir', NO_DISCOVERY, { environment: null }),
   notYet('--etcd-endpoints', NO_DISCOVERY, { environment: null }),
-  notYet('--request-plane', NO_QUERIES, { environment: null, accepted: ['none'] }),
   notYet('--on-ambiguous', 'Run one relay a worker and rank'),
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
@@ -92,7 +91,4 @@ export const unusedHostVariables: ReadonlyMap<string, string> = new Map([
   ['ETCD_ENDPOINTS', 'this relay announces itself nowhere'],
   ['ETCD_LEASE_TTL', 'this relay announces itself nowhere'],
   ['DYN_EVENT_PLANE_HOST', 'this relay advertises no address'],
-  ['DYN_REQUEST_PLANE', 'this relay answers no router queries'],
-  ['DYN_TCP_RPC_HOST', 'this relay answers no router queries'],
-  ['DYN_TCP_RPC_PORT', 'this relay answers no router queries'],
 ]);

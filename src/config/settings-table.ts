@@ -2,12 +2,14 @@
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
+import { type RecoverySettings, recoverySettings } from './recovery-settings.ts';
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
 
 export interface SettingValues
   extends EngineSettings,
     RelaySettings,
+    RecoverySettings,
     NatsSettings,
     ProcessSettings {}
 
@@ -17,6 +19,7 @@ export type SettingKey = keyof SettingValues;
 export const settingsTable: SettingRows<SettingValues> = {
   ...engineSettings,
   ...relaySettings,
+  ...recoverySettings,
   ...natsSettings,
   ...processSettings,
 };

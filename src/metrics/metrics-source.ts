@@ -1,5 +1,6 @@
 /** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
 import type { DegradedCode } from './degraded.ts';
+import type { RecoveryCounts } from './recovery-counts.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 export interface MetricsSource {
@@ -8,6 +9,7 @@ export interface MetricsSource {
   readonly labels: WorkerLabels;
   relays(): readonly RelayReading[];
   plane(): PlaneReading;
+  recovery(): RecoveryCounts;
   eventLoopLagSeconds(): number;
 }
 

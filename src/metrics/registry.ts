@@ -8,6 +8,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
+import { registerRecoveryMetrics } from './recovery-metrics.ts';
 
 /** Gauges by the name of a counter, which promtool refuses; each is a sum that its labelled twin has. */
 const MISNAMED_DEFAULTS = [
@@ -20,6 +21,7 @@ export function createRegistry(source: MetricsSource): Registry {
   const registry = new FiniteRegistry();
   registerDynamoMetrics(registry, source);
   registerKvrelayMetrics(registry, source);
+  registerRecoveryMetrics(registry, source);
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);
   return registry;

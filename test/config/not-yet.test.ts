@@ -26,7 +26,6 @@ test.each(notYetSettings.map((setting) => [setting.flag ?? setting.environment, 
 
 test.each([
   [['--discovery', 'none'], {}],
-  [['--request-plane=none'], {}],
   [['--engine-sockets', 'per-rank'], {}],
   [[], { DYN_ZMQ_BROKER_ENABLED: 'false' }],
   [[], { DYN_RESPONSE_PLANE: 'tcp' }],
@@ -39,13 +38,13 @@ test("variables of the host's Dynamo only warn, without their values", () => {
   const env = {
     DYN_DISCOVERY_BACKEND: 'etcd',
     ETCD_ENDPOINTS: 'http://ann:hunter2@h:2379',
-    DYN_REQUEST_PLANE: 'tcp',
+    DYN_EVENT_PLANE_HOST: '192.0.2.7',
     DYN_SYSTEM_PORT: '8081',
   };
   expect(load([], { env }).warnings).toEqual([
     'DYN_DISCOVERY_BACKEND is set but not used yet: this relay announces itself nowhere',
     'ETCD_ENDPOINTS is set but not used yet: this relay announces itself nowhere',
-    'DYN_REQUEST_PLANE is set but not used yet: this relay answers no router queries',
+    'DYN_EVENT_PLANE_HOST is set but not used yet: this relay advertises no address',
   ]);
 });
 

@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
+import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { parseFamilies } from './exposition.ts';
@@ -43,6 +44,14 @@ const FAMILIES = `
   kvrelay_outbox_messages                                      gauge
   kvrelay_plane_disconnects_total                              counter
   kvrelay_plane_reconnects_total                               counter
+  kvrelay_recovery_queries_total                               counter   dp_rank answer
+  kvrelay_source_resyncs_total                                 counter   dp_rank
+  kvrelay_output_hold_seconds                                  histogram dp_rank
+  kvrelay_recovery_refused_requests_total                      counter   reason
+  kvrelay_recovery_dropped_clients_total                       counter   reason
+  kvrelay_recovery_failed_answers_total                        counter   reason
+  kvrelay_recovery_clients                                     gauge
+  kvrelay_recovery_answers_in_flight                           gauge
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
 `;
@@ -59,6 +68,7 @@ function movedSource(): MetricsSource {
     version: '1.2.3',
     labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
     relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
+    recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
       outboxBytes: 0,

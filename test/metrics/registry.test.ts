@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { DEGRADED_CODES, describeDegraded } from '../../src/metrics/degraded.ts';
 import type { MetricsSource, RelayReading } from '../../src/metrics/metrics-source.ts';
+import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
   CLEAR_CAUSES,
@@ -30,6 +31,7 @@ function sourceOf(
     version: '1.2.3',
     labels: { namespace: 'my-ns.é', component: 'back/end', workerIdHex: 'ff00ab' },
     relays: () => relays,
+    recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
       outboxBytes: 4096,

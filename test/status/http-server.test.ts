@@ -6,6 +6,7 @@ import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
 import { errorLine } from '../../src/errors.ts';
 import type { RelayReading } from '../../src/metrics/metrics-source.ts';
+import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import {
@@ -25,6 +26,7 @@ const registry = createRegistry({
   version: '0.1.0',
   labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
   relays: () => relays,
+  recovery: () => new RecoveryCounts(),
   plane: () => ({
     connected: true,
     outboxBytes: 0,
@@ -119,7 +121,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane ranks sources'.split(' '),
+    'version started_at uptime_s compat state settings plane recovery ranks sources'.split(' '),
   );
   expect(Object.keys(body.plane)).toEqual(
     'kind connected endpoint outbox_bytes outbox_messages'.split(' '),
