@@ -49,3 +49,10 @@ test.each([
   if (isRefused) expect(start).toThrow(/NATS_AUTH_USERNAME/);
   else expect(start).not.toThrow();
 });
+
+test('TLS between Dynamo processes is said to be missing here', () => {
+  const env = { DYN_TCP_TLS_CERT_PATH: '/x', DYN_TCP_TLS_KEY_PATH: '' };
+  expect(load([], { env }).warnings).toEqual([
+    'DYN_TCP_TLS_CERT_PATH is set but not used yet: router queries are answered without TLS',
+  ]);
+});

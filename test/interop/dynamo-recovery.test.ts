@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { NatsConnection } from '../../src/connections/nats.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { RecoveryService } from '../../src/router/recovery/recovery-service.ts';
+import type { RequestServerLimits } from '../../src/router/recovery/request-server.ts';
 import { FakeIndex } from '../support/fake-index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
@@ -33,6 +34,7 @@ async function startSource(
   requestPlane: 'tcp' | 'nats',
   codec: Codec,
   pastChains: number[],
+  limits: Partial<RequestServerLimits> = {},
 ): Promise<Source> {
   const server = await startNatsServer();
   onTestFinished(() => server.stop());
@@ -45,7 +47,7 @@ async function startSource(
   const index = new FakeIndex({ workerId, keptEvents: KEPT_EVENTS });
   for (const blocks of pastChains) index.store(blocks);
   const metrics = new RelayMetrics();
-  const service = await startService(requestPlane, codec, server.url, { index, metrics });
+  const service = await startService(requestPlane, codec, server.url, { index, metrics, limits });
   const endpoint = { namespace, component: 'backend' };
   const address = await service.open({ endpoint, workerId, dpRank: 0, publisherId: PUBLISHER });
   if (address === null) throw new Error('the source cannot be asked');
@@ -74,7 +76,11 @@ async function startService(
   requestPlane: 'tcp' | 'nats',
   codec: Codec,
   natsUrl: string,
-  { index, metrics }: Pick<Source, 'index' | 'metrics'>,
+  {
+    index,
+    metrics,
+    limits,
+  }: Pick<Source, 'index' | 'metrics'> & { limits: Partial<RequestServerLimits> },
 ): Promise<RecoveryService> {
   const errors: string[] = [];
   const onError = (error: unknown): void => void errors.push(String(error));
@@ -92,6 +98,7 @@ async function startService(
     nats,
     rank: () => ({ index, metrics, hold: { begin: () => () => undefined } }),
     onError,
+    limits,
   });
   await service.start();
   onTestFinished(async () => {
@@ -211,6 +218,22 @@ describe.skipIf(!hasDynamo()).each(PLANES)(
 );
 
 describe.skipIf(!hasDynamo())('a stock router', () => {
+  test('asks again at once after its idle connection was closed', async () => {
+    const source = await startSource('tcp', 'msgpack', [3], { idleTimeoutMs: 300, sweepMs: 50 });
+    const { index, metrics, publish, settings, service } = source;
+    const router = new DynamoProcess('dynamo_router', settings, ['--interval', '0.1']);
+    await router.started('router_ready');
+    await expectEqual(router, source);
+    expect(await eventually(() => service.counts.droppedClients.idle > 0)).toBe(true);
+    index.store(2);
+    const startMs = performance.now();
+    publish(index.store(2));
+    expect(await eventually(() => metrics.recoveryQueries.events === 1)).toBe(true);
+    // Sooner than its first pause between attempts.
+    expect(performance.now() - startMs).toBeLessThan(150);
+    await expectEqual(router, source);
+  });
+
   test.each(['msgpack', 'json'] as const)(
     'takes a dump of 100,000 blocks whole, in %s',
     async (codec) => {

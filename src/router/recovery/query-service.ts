@@ -48,7 +48,7 @@ export interface QueryServiceLimits {
 }
 
 const DEFAULT_LIMITS: QueryServiceLimits = {
-  maxAnswers: 128,
+  maxAnswers: 512,
   maxDumps: 8,
   snapshotTimeoutMs: 20_000,
   stream: DEFAULT_STREAM_LIMITS,

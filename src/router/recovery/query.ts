@@ -142,9 +142,15 @@ function fieldsOf(text: string, what: string): Fields {
   return isFields(value) ? value : malformedFields();
 }
 
-/** JSON.parse would round integers of more than 53 bits: all that could be one become strings. */
+/**
+ * A string, closed or not, so that each is looked at once however its quotes are escaped; or an integer
+ * of so many digits that JSON.parse could round it.
+ */
+const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<![\d.+\-eE])\d{16,}(?![\d.eE])/g;
+
+/** Long integers become strings. */
 function exactIntegers(json: string): string {
-  return json.replace(/"(?:[^"\\]|\\.)*"|(?<![\d.+\-eE])\d{16,}(?![\d.eE])/g, (token) =>
+  return json.replace(STRING_OR_LONG_INTEGER, (token) =>
     token.startsWith('"') ? token : `"${token}"`,
   );
 }

@@ -12,7 +12,7 @@ import type { Codec } from './query.ts';
 import { QueryService, type RecoverySource } from './query-service.ts';
 import { hostPort, recoveryPath, recoverySubject, type ServedSource } from './recovery-address.ts';
 import { MAX_PAYLOAD_BYTES } from './request-frames.ts';
-import { RequestServer } from './request-server.ts';
+import { RequestServer, type RequestServerLimits } from './request-server.ts';
 
 /** How routers are told to ask; stands in the record of the source. */
 export interface RecoveryAddress {
@@ -36,6 +36,7 @@ export interface RecoveryServiceOptions {
   /** Null where a rank has no index: its source is then live-only. */
   readonly rank: (dpRank: number) => ServedRank | null;
   readonly onError: (error: unknown) => void;
+  readonly limits?: Partial<RequestServerLimits>;
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -58,6 +59,7 @@ export class RecoveryService {
       accept: this.#queries.accept.bind(this.#queries),
       counts: this.counts,
       onError,
+      ...(options.limits && { limits: options.limits }),
     };
     this.#server = requestPlane === 'tcp' ? new RequestServer(listening) : null;
   }

@@ -18,6 +18,7 @@ export interface RequestFrame {
 }
 
 const PATH_AT = 2;
+const MAX_CHUNKS = 64;
 
 export class RequestFrames {
   #chunks: Buffer[] = [];
@@ -34,8 +35,11 @@ export class RequestFrames {
   push(chunk: Buffer, out: RequestFrame[]): boolean {
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
-    // Bytes that come one by one are joined once a frame, not once a byte.
-    if (this.#bytes < this.#neededBytes) return true;
+    // Bytes that come one by one are joined now and then: each piece costs far more than its byte.
+    if (this.#bytes < this.#neededBytes) {
+      if (this.#chunks.length === MAX_CHUNKS) this.#chunks = [Buffer.concat(this.#chunks)];
+      return true;
+    }
     let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
     let isWellFormed = true;
     for (;;) {

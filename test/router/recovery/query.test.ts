@@ -114,6 +114,14 @@ test.each([
 const GOOD = requestPayload({ address: ADDRESS }, { worker_id: 1n });
 const HEADER = GOOD.subarray(24, 24 + Number(GOOD.readBigUInt64BE(0)));
 
+test('a string that is never closed costs one look, however many quotes are escaped in it', () => {
+  const text = `{"a":"${'\\"'.repeat(30_000)}`;
+  const payload = twoPart(Buffer.from(text), Buffer.alloc(0));
+  const startMs = performance.now();
+  expect(() => readRequest(payload)).toThrow(/no JSON/);
+  expect(performance.now() - startMs).toBeLessThan(200);
+});
+
 test.each<[string, Buffer]>([
   ['nothing', Buffer.alloc(0)],
   ['less than the lengths', GOOD.subarray(0, 23)],
