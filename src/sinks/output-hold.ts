@@ -1,9 +1,10 @@
 /**
  * OutputHold: keeps a rank's output from running ahead of an answer that is on its way to a router.
  *
- * Why      a router buffers the newest 1024 events while a query of its runs, and never asks again for what
- *          it lost meanwhile.
- * Passes   up to MAX_PASSING_EVENTS events beside each answer: most answers are through before that.
+ * Why      a router buffers the newest 1024 events until it has applied an answer, and never asks again for
+ *          what it lost meanwhile.
+ * Passes   up to MAX_PASSING_EVENTS events beside each answer: most answers are through before that; some
+ *          more while the router, which has it, applies it.
  * Holds    what comes then, in order, until the answers it waits for are through, for at most maxHoldMs;
  *          and no more bytes than the outbox has room for. Nothing is dropped here.
  */
@@ -12,6 +13,8 @@ import type { PlaneMessage } from '../protocol/envelope.ts';
 import type { RouterEventSink } from './sink.ts';
 
 const MAX_PASSING_EVENTS = 256;
+/** In all, from the moment an answer is fixed until it is applied: well below what a router buffers. */
+const MAX_EVENTS_UNTIL_APPLIED = 768;
 
 export interface OutputHoldOptions {
   /** Bytes held and in the plane's outbox together, at which a hold ends early. */
@@ -24,11 +27,12 @@ export interface OutputHoldOptions {
 /** The plane behind it. */
 export type HeldSink = RouterEventSink & { readonly outboxBytes: number };
 
-/** An answer on its way. */
+/** An answer on its way, or one that is being applied. */
 interface Answer {
-  /** Events that had passed in all when it was fixed. */
-  readonly passedBefore: number;
-  readonly timer: NodeJS.Timeout;
+  readonly fixedAtMs: number;
+  /** Events in all, from the first one ever, that may pass before it is through. */
+  passingUntil: number;
+  timer: NodeJS.Timeout | undefined;
   readonly onHeld: () => void;
 }
 
@@ -37,7 +41,6 @@ export class OutputHold implements RouterEventSink {
   readonly #sink: HeldSink;
   readonly #metrics: RelayMetrics;
   readonly #maxHoldMs: number;
-  /** In the order they were fixed, so the first has let most events pass. */
   readonly #answers = new Set<Answer>();
   #held: PlaneMessage[] = [];
   #heldSinceMs = 0;
@@ -62,15 +65,19 @@ export class OutputHold implements RouterEventSink {
 
   /**
    * To be called in the moment that fixes an answer's last event id. `onHeld` is called at most once,
-   * when output begins to wait for it. Returns what is to be called when the answer is through.
+   * when output begins to wait for it. Returns what is to be called when the router has the answer, with
+   * the time that it takes to apply it.
    */
-  begin(onHeld: () => void = () => undefined): () => void {
-    const timer = setTimeout(() => this.#giveUp(answer), this.#maxHoldMs);
-    const answer: Answer = { passedBefore: this.#passedEvents, timer, onHeld };
+  begin(onHeld: () => void = () => undefined): (applyMs: number) => void {
+    const answer: Answer = {
+      fixedAtMs: performance.now(),
+      passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,
+      timer: setTimeout(() => this.#giveUp(answer), this.#maxHoldMs),
+      onHeld,
+    };
     this.#answers.add(answer);
-    return () => {
-      clearTimeout(timer);
-      if (this.#answers.delete(answer)) this.#drain();
+    return (applyMs) => {
+      if (this.#answers.has(answer)) this.#letApply(answer, applyMs);
     };
   }
 
@@ -93,8 +100,8 @@ export class OutputHold implements RouterEventSink {
   }
 
   #mustHold(nextEvents: number): boolean {
-    for (const { passedBefore } of this.#answers) {
-      return this.#passedEvents + nextEvents - passedBefore > MAX_PASSING_EVENTS;
+    for (const { passingUntil } of this.#answers) {
+      if (this.#passedEvents + nextEvents > passingUntil) return true;
     }
     return false;
   }
@@ -105,10 +112,24 @@ export class OutputHold implements RouterEventSink {
     for (const { onHeld } of this.#answers) onHeld();
   }
 
-  #giveUp(answer: Answer): void {
-    this.#answers.delete(answer);
-    if (this.#held.length > 0) this.#options.onOverrun();
+  #letApply(answer: Answer, applyMs: number): void {
+    clearTimeout(answer.timer);
+    const leftMs = answer.fixedAtMs + this.#maxHoldMs - performance.now();
+    answer.passingUntil += MAX_EVENTS_UNTIL_APPLIED - MAX_PASSING_EVENTS;
+    if (applyMs <= 0) this.#end(answer);
+    else if (applyMs < leftMs) answer.timer = setTimeout(() => this.#end(answer), applyMs);
+    else answer.timer = setTimeout(() => this.#giveUp(answer), leftMs);
     this.#drain();
+  }
+
+  #end(answer: Answer): void {
+    this.#answers.delete(answer);
+    this.#drain();
+  }
+
+  #giveUp(answer: Answer): void {
+    if (this.#held.length > 0) this.#options.onOverrun();
+    this.#end(answer);
   }
 
   #overrun(): void {

@@ -3,133 +3,11 @@
  * missed. What it holds in the end is held against the index that it asked.
  */
 
-import { pack } from 'msgpackr';
-import { connect } from 'nats';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { NatsConnection } from '../../src/connections/nats.ts';
-import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
-import { RecoveryService } from '../../src/router/recovery/recovery-service.ts';
-import type { RequestServerLimits } from '../../src/router/recovery/request-server.ts';
+import { describe, expect, test } from 'vitest';
 import { FakeIndex } from '../support/fake-index.ts';
-import { startNatsServer } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
-import { DynamoProcess, type DynamoSettings, hasDynamo, RegistryFolder } from './dynamo.ts';
-
-const PUBLISHER = 0xabc123;
-const KEPT_EVENTS = 8;
-const NOT_NOW = 'Error: no snapshot now';
-type Codec = 'msgpack' | 'json';
-
-interface Source {
-  readonly index: FakeIndex;
-  readonly metrics: RelayMetrics;
-  readonly workerId: bigint;
-  readonly service: RecoveryService;
-  /** Publishes events as one message. */
-  readonly publish: (...events: Uint8Array[]) => void;
-  readonly settings: DynamoSettings;
-}
-
-async function startSource(
-  requestPlane: 'tcp' | 'nats',
-  codec: Codec,
-  pastChains: number[],
-  limits: Partial<RequestServerLimits> = {},
-): Promise<Source> {
-  const server = await startNatsServer();
-  onTestFinished(() => server.stop());
-  const folder = new RegistryFolder();
-  const namespace = `recovery-${requestPlane}-${codec}`;
-  const settings = { namespace, folder: folder.path, requestPlane, natsUrl: server.url };
-  await new DynamoProcess('dynamo_worker', settings).started('worker_ready');
-  const workerId = await folder.instanceId(`${namespace}/backend/generate/`);
-
-  const index = new FakeIndex({ workerId, keptEvents: KEPT_EVENTS });
-  for (const blocks of pastChains) index.store(blocks);
-  const metrics = new RelayMetrics();
-  const service = await startService(requestPlane, codec, server.url, { index, metrics, limits });
-  const endpoint = { namespace, component: 'backend' };
-  const address = await service.open({ endpoint, workerId, dpRank: 0, publisherId: PUBLISHER });
-  if (address === null) throw new Error('the source cannot be asked');
-  announce(folder, namespace, workerId, JSON.stringify(address.transport), codec);
-
-  const events = await connect({ servers: server.url });
-  onTestFinished(() => events.close());
-  let sequence = 0;
-  const publish = (...batch: Uint8Array[]): void => {
-    const envelope = pack({
-      publisher_id: PUBLISHER,
-      sequence: sequence++,
-      published_at: BigInt(Date.now()),
-      topic: 'kv-events',
-      payload: Buffer.concat([Buffer.from([0x90 | batch.length]), ...batch]),
-    });
-    events.publish(
-      `namespace.${namespace}.component.backend.endpoint.generate.kv-events`,
-      envelope,
-    );
-  };
-  return { index, metrics, workerId, service, publish, settings };
-}
-
-async function startService(
-  requestPlane: 'tcp' | 'nats',
-  codec: Codec,
-  natsUrl: string,
-  {
-    index,
-    metrics,
-    limits,
-  }: Pick<Source, 'index' | 'metrics'> & { limits: Partial<RequestServerLimits> },
-): Promise<RecoveryService> {
-  const errors: string[] = [];
-  const onError = (error: unknown): void => void errors.push(String(error));
-  const client = { servers: natsUrl };
-  const nats =
-    requestPlane === 'nats'
-      ? new NatsConnection({ client, startupTimeoutMs: 10_000, onError })
-      : null;
-  nats?.start();
-  const service = new RecoveryService({
-    requestPlane,
-    codec,
-    advertisedHost: null,
-    port: 0,
-    nats,
-    rank: () => ({ index, metrics, hold: { begin: () => () => undefined } }),
-    onError,
-    limits,
-  });
-  await service.start();
-  onTestFinished(async () => {
-    await service.stop();
-    await nats?.stop();
-    expect(errors.filter((error) => error !== NOT_NOW)).toEqual([]);
-  });
-  return service;
-}
-
-function announce(
-  folder: RegistryFolder,
-  namespace: string,
-  workerId: bigint,
-  transport: string,
-  codec: Codec,
-): void {
-  const served = `{"namespace":"${namespace}","component":"backend","name":"generate"}`;
-  const hex = PUBLISHER.toString(16);
-  const key = `namespace/${namespace}/component/backend/endpoint/generate/topic/kv-events/${hex}`;
-  const scope = `"scope":{"kind":"endpoint","endpoint":${served}},"topic":"kv-events"`;
-  const target =
-    `{"component":"backend","endpoint":"worker_kv_query_source_${hex}","namespace":"${namespace}",` +
-    `"instance_id":${workerId},"transport":${transport},"request_plane_codec":"${codec}"}`;
-  folder.put(
-    'event_sources',
-    key,
-    `{"type":"EventSource",${scope},"publisher_id":${PUBLISHER},"metadata":{"kv_state_endpoint":${served},` +
-      `"worker":{"worker_id":${workerId},"dp_rank":0},"publisher_id":${PUBLISHER},"recovery_target":${target}}}`,
-  );
-}
+import { DynamoProcess, hasDynamo } from './dynamo.ts';
+import { KEPT_EVENTS, type Source, startSource } from './dynamo-source.ts';
 
 /** Rows as the router's program prints them, in one order. */
 function rowsOf({ index, workerId }: Pick<Source, 'index' | 'workerId'>): string[] {
@@ -219,7 +97,9 @@ describe.skipIf(!hasDynamo()).each(PLANES)(
 
 describe.skipIf(!hasDynamo())('a stock router', () => {
   test('asks again at once after its idle connection was closed', async () => {
-    const source = await startSource('tcp', 'msgpack', [3], { idleTimeoutMs: 300, sweepMs: 50 });
+    const source = await startSource('tcp', 'msgpack', [3], {
+      limits: { idleTimeoutMs: 300, sweepMs: 50 },
+    });
     const { index, metrics, publish, settings, service } = source;
     const router = new DynamoProcess('dynamo_router', settings, ['--interval', '0.1']);
     await router.started('router_ready');
@@ -259,5 +139,28 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     index.prepare = async () => undefined;
     await expectEqual(router, source);
     expect(metrics.recoveryQueries.events).toBe(1);
+  });
+
+  test('misses nothing of 6,000 events a second that come beside a dump of 300,000 blocks', async () => {
+    const chains = Array.from({ length: 3000 }, () => 100);
+    const source = await startSource('tcp', 'msgpack', chains, { keptEvents: 16_384 });
+    const { index, metrics, publish, settings } = source;
+    const router = new DynamoProcess('dynamo_router', settings, ['--interval', '1', '--count']);
+    const startMs = performance.now();
+    let events = 0;
+    const live = setInterval(() => {
+      for (; events < (performance.now() - startMs) * 6; events += 15) {
+        publish(...Array.from({ length: 15 }, () => index.store(1)));
+      }
+    }, 1);
+    await eventually(() => metrics.recoveryQueries.tree_dump > 0, 60_000);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    clearInterval(live);
+    const isWhole = (): boolean => router.last('state')?.count === index.blocks.length;
+    await eventually(isWhole, 30_000);
+    expect(router.last('state')?.count).toBe(index.blocks.length);
+    // Else it was no trial of the hold.
+    expect(metrics.outputHoldSeconds.count).toBeGreaterThan(0);
+    expect(metrics.outputHoldSeconds.sum).toBeLessThan(2.5);
   });
 });

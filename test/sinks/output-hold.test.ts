@@ -60,13 +60,13 @@ test('256 events pass beside an answer, the rest waits for it, in order', () => 
   expect(hold.heldMessages).toBe(3);
   expect(hold.heldBytes).toBe(3 * MESSAGE_BYTES);
   vi.advanceTimersByTime(500);
-  end();
+  end(0);
   expect(left).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   expect(hold.heldMessages).toBe(0);
   expect(hold.heldBytes).toBe(0);
   expect(metrics.outputHoldSeconds.count).toBe(1);
   expect(metrics.outputHoldSeconds.sum).toBeCloseTo(0.5, 2);
-  end();
+  end(0);
   publish(10);
   expect(left).toHaveLength(18);
 });
@@ -132,9 +132,9 @@ test('what is held for two answers goes out as far as the later one allows', () 
   const endSecond = hold.begin();
   publish(4);
   expect(left).toHaveLength(2);
-  endFirst();
+  endFirst(0);
   expect(left).toEqual([0, 1, 2, 3]);
-  endSecond();
+  endSecond(0);
   expect(left).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
@@ -146,6 +146,35 @@ test('a hold ends early where the outbox would have no room for it', () => {
   expect(trial.left).toHaveLength(2);
   trial.publish(1);
   expect(trial.left).toHaveLength(7);
+  expect(trial.overruns).toBe(1);
+});
+
+test('while a router applies the answer it has, 768 events may have passed in all', () => {
+  const trial = start();
+  const end = trial.hold.begin();
+  trial.publish(10);
+  expect(trial.left).toHaveLength(2);
+  end(400);
+  expect(trial.left).toHaveLength(6);
+  vi.advanceTimersByTime(399);
+  trial.publish(1);
+  expect(trial.left).toHaveLength(6);
+  vi.advanceTimersByTime(1);
+  expect(trial.left).toHaveLength(11);
+  expect(trial.overruns).toBe(0);
+});
+
+test('it is given no longer for that than 2 s after the answer was fixed', () => {
+  const trial = start();
+  const end = trial.hold.begin();
+  vi.advanceTimersByTime(1500);
+  end(5000);
+  trial.publish(10);
+  expect(trial.left).toHaveLength(6);
+  vi.advanceTimersByTime(499);
+  expect(trial.left).toHaveLength(6);
+  vi.advanceTimersByTime(1);
+  expect(trial.left).toHaveLength(10);
   expect(trial.overruns).toBe(1);
 });
 

@@ -25,8 +25,11 @@ import { Snapshot } from './snapshot.ts';
 
 /** What is told of an answer under way: its rank's output must not run far ahead of it. */
 export interface OutputHold {
-  /** From the moment at which the answer's last event id is fixed; its end is told by what it returns. */
-  begin(): () => void;
+  /**
+   * From the moment at which the answer's last event id is fixed. What it returns is called once the
+   * router has the answer, with the time it takes to apply it, or 0 where it will never have it.
+   */
+  begin(): (applyMs: number) => void;
 }
 
 /** One source of events, as it was announced. */
@@ -53,6 +56,9 @@ const DEFAULT_LIMITS: QueryServiceLimits = {
   snapshotTimeoutMs: 20_000,
   stream: DEFAULT_STREAM_LIMITS,
 };
+
+/** Twice what a stock router was seen to need, in either codec. */
+const APPLY_MS_PER_MIB = 50;
 
 export class QueryService {
   readonly #counts: RecoveryCounts;
@@ -114,7 +120,8 @@ export class QueryService {
     const stream = new ResponseStream(callBack, this.#limits.stream);
     this.#streams.add(stream);
     this.#counts.answersInFlight = this.#streams.size;
-    let endHold: (() => void) | null = null;
+    let endHold: ((applyMs: number) => void) | null = null;
+    let answerBytes = 0;
     const snapshot = new Snapshot(query, codec, source.index, this.#dumps);
     try {
       await stream.opened();
@@ -127,13 +134,15 @@ export class QueryService {
       const answer = unserved ?? snapshot.take();
       if (hasEvents(answer)) endHold = source.hold.begin();
       source.metrics.recoveryQueries[answerLabel(answer)]++;
-      await stream.answer(encodeAnswer(answer, codec, await snapshot.chunksOf(answer)), codec);
+      const pieces = encodeAnswer(answer, codec, await snapshot.chunksOf(answer));
+      await stream.answer(pieces, codec);
       await stream.closed();
+      answerBytes = pieces.reduce((sum, { length }) => sum + length, 0);
     } catch (error) {
       if (!(error instanceof StreamError)) throw error;
       this.#counts.failedAnswers[error.reason]++;
     } finally {
-      endHold?.();
+      endHold?.((answerBytes / (1 << 20)) * APPLY_MS_PER_MIB);
       snapshot.release();
       stream.destroy();
       this.#streams.delete(stream);

@@ -54,7 +54,7 @@ export class ResyncMonitor {
   }
 
   /** `hold`, with its answers and what they keep waiting noted. */
-  watching(hold: { begin(onHeld: () => void): () => void }): OutputHold {
+  watching(hold: { begin(onHeld: () => void): (applyMs: number) => void }): OutputHold {
     return {
       begin: () => {
         this.noteQuery();

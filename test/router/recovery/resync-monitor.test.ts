@@ -94,7 +94,7 @@ test('a hold that is watched tells its answers, and those that output waits for'
       return () => void ended++;
     },
   });
-  hold.begin()();
+  hold.begin()(0);
   seconds(100);
   expect([resyncs, ended]).toEqual([[], 1]);
   hold.begin();
