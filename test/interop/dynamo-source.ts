@@ -19,7 +19,7 @@ const PUBLISHER = 0xabc123;
 export const KEPT_EVENTS = 8;
 
 /** What `prepare` of the index rejects with where a test wants it to. */
-export const NOT_NOW = 'Error: no snapshot now';
+const NOT_NOW = 'Error: no snapshot now';
 
 type Codec = 'msgpack' | 'json';
 
