@@ -100,6 +100,8 @@ export class OutputHold implements RouterEventSink {
   }
 
   #mustHold(nextEvents: number): boolean {
+    // Nearly always: an iterator a message would be felt.
+    if (this.#answers.size === 0) return false;
     for (const { passingUntil } of this.#answers) {
       if (this.#passedEvents + nextEvents > passingUntil) return true;
     }
