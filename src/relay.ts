@@ -72,6 +72,7 @@ export class Relay {
     this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
     this.plane = this.#createPlane(nats);
     this.#resyncs = new ResyncMonitor({
+      quietMs: config.resyncQuietMs,
       lostMessages: () => totalOf(this.metrics.publishFailures),
       onResync: () => {
         this.metrics.sourceResyncs++;
@@ -79,11 +80,8 @@ export class Relay {
       },
     });
     const onOverrun = (): void => this.#resyncs.noteOverrun();
-    this.hold = new OutputHold(
-      { maxBytes: config.outboxBytes, onOverrun },
-      this.plane,
-      this.metrics,
-    );
+    const { outboxBytes: maxBytes, outputHoldMs: maxHoldMs } = config;
+    this.hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, this.plane, this.metrics);
     this.#ended = this.#runPipeline();
   }
 

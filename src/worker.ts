@@ -18,9 +18,10 @@ import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { RecoveryCounts } from './metrics/recovery-counts.ts';
 import { createRegistry } from './metrics/registry.ts';
+import { createRecovery } from './recovery.ts';
 import { Relay } from './relay.ts';
 import { planeReading, planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
-import { RecoveryService } from './router/recovery/recovery-service.ts';
+import type { RecoveryService, ServedRank } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
 import type {
   Readiness,
@@ -92,7 +93,9 @@ class RelayWorker implements Worker {
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
-    this.#recovery = this.#createRecovery();
+    const rank = (dpRank: number): ServedRank | null =>
+      this.#relays.find((relay) => relay.dpRank === dpRank)?.served ?? null;
+    this.#recovery = createRecovery(config, { nats: this.#nats, warner: this.#warner, rank });
     this.#server = this.#createServer();
   }
 
@@ -150,21 +153,6 @@ class RelayWorker implements Worker {
 
   #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
     return this.#sources.flatMap((source) => source.relays.map((relay) => toRow(relay, source)));
-  }
-
-  #createRecovery(): RecoveryService | null {
-    const { requestPlane, requestPlaneCodec, tcpRpcHost, tcpRpcPort, indexer } = this.#config;
-    if (requestPlane === 'none' || !indexer) return null;
-    return new RecoveryService({
-      requestPlane,
-      codec: requestPlaneCodec,
-      advertisedHost: tcpRpcHost,
-      port: tcpRpcPort,
-      nats: this.#nats,
-      rank: (dpRank) => this.#relays.find((relay) => relay.dpRank === dpRank)?.served ?? null,
-      onError: (error) =>
-        this.#warner.warn('recovery_error', { reason: messageOf(error) }, 'a router query failed'),
-    });
   }
 
   /** Routers that follow the rank take a fresh dump. */

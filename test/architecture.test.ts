@@ -40,7 +40,14 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
   'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
-  'worker.ts': [...Object.keys(FOLDERS), 'relay.ts', 'relay-status.ts', 'engine-source.ts'],
+  'recovery.ts': Object.keys(FOLDERS),
+  'worker.ts': [
+    ...Object.keys(FOLDERS),
+    'relay.ts',
+    'relay-status.ts',
+    'engine-source.ts',
+    'recovery.ts',
+  ],
   cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
   'index.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
 };

@@ -16,6 +16,13 @@ export interface RecoverySettings {
   readonly tcpRpcHost: string | null;
   /** 0: a free one. */
   readonly tcpRpcPort: number;
+  readonly recoveryMaxClients: number;
+  readonly recoveryIdleMs: number;
+  readonly recoveryMaxAnswers: number;
+  /** 0: output never waits. */
+  readonly outputHoldMs: number;
+  /** 0: never. */
+  readonly resyncQuietMs: number;
 }
 
 export const recoverySettings: SettingRows<RecoverySettings> = {
@@ -51,6 +58,46 @@ export const recoverySettings: SettingRows<RecoverySettings> = {
     fallback: '0',
     help: 'Port of the TCP request plane; 0: a free one',
     remedy: 'Give a port that routers reach, or leave it out',
+  },
+  recoveryMaxClients: {
+    flag: '--recovery-max-clients',
+    environment: 'KVRELAY_RECOVERY_MAX_CLIENTS',
+    kind: integer(1, 65_536, 'CLIENTS'),
+    fallback: '256',
+    help: 'Connections of routers to the TCP request plane; above it those go first that never asked',
+    remedy: 'Give more than there are routers',
+  },
+  recoveryIdleMs: {
+    flag: '--recovery-idle-ms',
+    environment: 'KVRELAY_RECOVERY_IDLE_MS',
+    kind: integer(1000, 86_400_000, 'MS'),
+    fallback: '1800000',
+    help: 'Time without a query after which such a connection is closed',
+    remedy: 'Give a time that routers may be quiet for; they connect again when they ask',
+  },
+  recoveryMaxAnswers: {
+    flag: '--recovery-max-answers',
+    environment: 'KVRELAY_RECOVERY_MAX_ANSWERS',
+    kind: integer(1, 65_536, 'ANSWERS'),
+    fallback: '512',
+    help: 'Queries answered at a time, 8 dumps among them; further ones are told to come later',
+    remedy: 'Give at least the routers times the ranks, as all ask when the relay starts',
+  },
+  outputHoldMs: {
+    flag: '--output-hold-ms',
+    environment: 'KVRELAY_OUTPUT_HOLD_MS',
+    kind: integer(0, 2000, 'MS'),
+    fallback: '2000',
+    help: 'Longest time that events wait for an answer on its way to a router; 0: none',
+    remedy: 'Leave it out: events wait only where a router would lose them',
+  },
+  resyncQuietMs: {
+    flag: '--resync-quiet-ms',
+    environment: 'KVRELAY_RESYNC_QUIET_MS',
+    kind: integer(0, 3_600_000, 'MS'),
+    fallback: '30000',
+    help: 'Quiet after queries that met losses, before the source is announced anew; 0: never',
+    remedy: 'Give the milliseconds after which routers should take a fresh dump',
   },
 };
 

@@ -19,6 +19,7 @@ const MAX_EVENTS_UNTIL_APPLIED = 768;
 export interface OutputHoldOptions {
   /** Bytes held and in the plane's outbox together, at which a hold ends early. */
   readonly maxBytes: number;
+  /** 0: output never waits. */
   readonly maxHoldMs?: number;
   /** Output was let go while an answer was still on its way. */
   readonly onOverrun: () => void;
@@ -69,6 +70,7 @@ export class OutputHold implements RouterEventSink {
    * the time that it takes to apply it.
    */
   begin(onHeld: () => void = () => undefined): (applyMs: number) => void {
+    if (this.#maxHoldMs === 0) return () => undefined;
     const answer: Answer = {
       fixedAtMs: performance.now(),
       passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,

@@ -70,6 +70,11 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
     'fe80::1%eth0',
   ],
   tcpRpcPort: ['-1', '65536', '', 'x'],
+  recoveryMaxClients: ['0', '65537'],
+  recoveryIdleMs: ['999', '86400001'],
+  recoveryMaxAnswers: ['0', '65537'],
+  outputHoldMs: ['-1', '2001'],
+  resyncQuietMs: ['-1', '3600001'],
   natsServer: [
     '',
     'h:4222',

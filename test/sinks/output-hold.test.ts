@@ -19,7 +19,7 @@ interface Trial {
   planeBytes: number;
 }
 
-function start(maxBytes = 1 << 20): Trial {
+function start(maxBytes = 1 << 20, maxHoldMs = 2000): Trial {
   const left: number[] = [];
   const metrics = new RelayMetrics();
   let sequence = 0;
@@ -31,7 +31,7 @@ function start(maxBytes = 1 << 20): Trial {
     publish: (message: PlaneMessage): void => void left.push(message.sequence),
   };
   const onOverrun = (): void => void trial.overruns++;
-  const hold = new OutputHold({ maxBytes, onOverrun }, sink, metrics);
+  const hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, sink, metrics);
   const publish = (messageCount: number, eventCount = 128): void => {
     for (let count = 0; count < messageCount; count++) {
       hold.publish({ sequence: sequence++, eventCount, envelope: Buffer.alloc(MESSAGE_BYTES) });
@@ -176,6 +176,16 @@ test('it is given no longer for that than 2 s after the answer was fixed', () =>
   vi.advanceTimersByTime(1);
   expect(trial.left).toHaveLength(10);
   expect(trial.overruns).toBe(1);
+});
+
+test('with a limit of 0 nothing is ever held', () => {
+  const { hold, left, publish } = start(1 << 20, 0);
+  const end = hold.begin();
+  publish(100);
+  end(1000);
+  publish(100);
+  expect(left).toHaveLength(200);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test('release() lets everything go', () => {

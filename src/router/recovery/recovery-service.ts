@@ -9,7 +9,7 @@ import type { NatsConnection, NatsResponder } from '../../connections/nats.ts';
 import { assertInvariant } from '../../errors.ts';
 import { RecoveryCounts } from '../../metrics/recovery-counts.ts';
 import type { Codec } from './query.ts';
-import { QueryService, type RecoverySource } from './query-service.ts';
+import { QueryService, type QueryServiceLimits, type RecoverySource } from './query-service.ts';
 import { hostPort, recoveryPath, recoverySubject, type ServedSource } from './recovery-address.ts';
 import { MAX_PAYLOAD_BYTES } from './request-frames.ts';
 import { RequestServer, type RequestServerLimits } from './request-server.ts';
@@ -36,7 +36,7 @@ export interface RecoveryServiceOptions {
   /** Null where a rank has no index: its source is then live-only. */
   readonly rank: (dpRank: number) => ServedRank | null;
   readonly onError: (error: unknown) => void;
-  readonly limits?: Partial<RequestServerLimits>;
+  readonly limits?: Partial<RequestServerLimits & Pick<QueryServiceLimits, 'maxAnswers'>>;
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -52,14 +52,17 @@ export class RecoveryService {
   constructor(options: RecoveryServiceOptions) {
     const { requestPlane, advertisedHost, port, onError } = options;
     this.#options = options;
-    this.#queries = new QueryService(this.counts, onError);
+    const { maxAnswers, ...limits } = options.limits ?? {};
+    this.#queries = new QueryService(this.counts, onError, {
+      ...(maxAnswers !== undefined && { maxAnswers }),
+    });
     const listening = {
       host: listenHost(advertisedHost),
       port,
       accept: this.#queries.accept.bind(this.#queries),
       counts: this.counts,
       onError,
-      ...(options.limits && { limits: options.limits }),
+      limits,
     };
     this.#server = requestPlane === 'tcp' ? new RequestServer(listening) : null;
   }

@@ -146,7 +146,8 @@ export class RequestServer {
       const { hasAsked, frameBeganMs, lastActiveMs } = client;
       if (frameBeganMs !== null && nowMs - frameBeganMs > frameTimeoutMs) {
         this.#drop(client, 'slow_frame');
-      } else if (!hasAsked && nowMs - lastActiveMs > frameTimeoutMs) this.#drop(client, 'silent');
+      } else if (frameBeganMs !== null) continue;
+      else if (!hasAsked && nowMs - lastActiveMs > frameTimeoutMs) this.#drop(client, 'silent');
       else if (nowMs - lastActiveMs > idleTimeoutMs) this.#drop(client, 'idle');
     }
   }

@@ -14,6 +14,7 @@ export interface ResyncMonitorOptions {
   /** Messages that routers did not get, ever. */
   readonly lostMessages: () => number;
   readonly onResync: () => void;
+  /** 0: never. */
   readonly quietMs?: number;
 }
 
@@ -39,6 +40,7 @@ export class ResyncMonitor {
 
   /** A query of the source is answered. */
   noteQuery(): void {
+    if (this.#quietMs === 0) return;
     if (this.#timer !== null) {
       this.#timer.refresh();
       return;

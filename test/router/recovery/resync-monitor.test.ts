@@ -11,13 +11,14 @@ interface Trial {
   readonly resyncs: number[];
 }
 
-function start(): Trial {
+function start(quietMs = 30_000): Trial {
   const startMs = Date.now();
   const resyncs: number[] = [];
   const trial: Trial = {
     lost: 7,
     resyncs,
     monitor: new ResyncMonitor({
+      quietMs,
       lostMessages: () => trial.lost,
       onResync: () => void resyncs.push((Date.now() - startMs) / 1000),
     }),
@@ -101,6 +102,14 @@ test('a hold that is watched tells its answers, and those that output waits for'
   tellHeld();
   seconds(30);
   expect(resyncs).toEqual([130]);
+});
+
+test('with a quiet time of 0 none is ever due', () => {
+  const { monitor, resyncs } = start(0);
+  monitor.noteQuery();
+  monitor.noteOverrun();
+  seconds(1000);
+  expect(resyncs).toEqual([]);
 });
 
 test('nothing is due after the stop', () => {
