@@ -5,7 +5,8 @@
  *   --all-versions    every engine version of test/peers/fetch_engines.py, not only the newest;
  *                     KVRELAY_INTEROP_ALL_VERSIONS=1 does the same
  *
- * Needs    python3 with venv, and PyPI the first time: about 400 MB of wheels pass through.
+ * Needs    python3 with venv, and PyPI the first time: about 400 MB of wheels pass through, and Dynamo's
+ *          runtime, which the benchmark uses too.
  * Missing  parts are left out and named at the end; with KVRELAY_REQUIRE_ALL=1 each is a failure.
  * Writes   only the cache folder (`.cache`, or KVRELAY_CACHE_DIR).
  */
@@ -153,10 +154,6 @@ ensureBuilt();
 const startMs = performance.now();
 const missingServer = offerNatsServer();
 if (missingServer !== null) leaveOut(`no nats-server: ${missingServer}`);
-say('looking for the Dynamo runtime');
-const dynamo = findDynamo(CACHE);
-if (dynamo.python === null) leaveOut(`no Dynamo runtime: ${dynamo.reason}`);
-process.env.KVRELAY_INTEROP_DYNAMO = dynamo.python ?? '';
 const python = findPython();
 if (python !== null) {
   const which = allVersions ? 'all versions of the engines' : 'the newest engines';
@@ -168,6 +165,9 @@ if (python !== null) {
   process.env.KVRELAY_ENGINES = PYTHON_ENV.KVRELAY_ENGINES;
   process.env.PYTHONPYCACHEPREFIX = PYTHON_ENV.PYTHONPYCACHEPREFIX;
 }
+const dynamo = findDynamo(CACHE);
+if (dynamo.python === null) leaveOut(`no Dynamo: ${dynamo.reason}`);
+process.env.KVRELAY_INTEROP_DYNAMO = dynamo.python ?? '';
 process.env.KVRELAY_INTEROP_MISSING = missing.join('\n');
 say(`set up in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
 

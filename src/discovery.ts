@@ -11,11 +11,14 @@ import { FileDiscovery } from './router/discovery/file-discovery.ts';
 import { NoneDiscovery } from './router/discovery/none-discovery.ts';
 import { Presence } from './router/presence.ts';
 import type { PresentSource } from './router/rank-presence.ts';
+import type { RecoveryEndpoint } from './router/recovery-endpoint.ts';
 
 /** Where Dynamo's processes look without DYN_FILE_KV. */
 const DEFAULT_FOLDER = 'dynamo_store_kv';
 
 export interface PresenceTools {
+  /** Null: routers cannot ask, and the sources are live-only. */
+  readonly recovery: RecoveryEndpoint | null;
   readonly metrics: DiscoveryMetrics;
   readonly warner: Pick<Warner, 'warn'>;
   readonly onWorker: (workerId: bigint | null) => void;
@@ -24,7 +27,7 @@ export interface PresenceTools {
 export function createPresence(
   config: WorkerConfig,
   sources: readonly PresentSource[],
-  { metrics, warner, onWorker }: PresenceTools,
+  { recovery, metrics, warner, onWorker }: PresenceTools,
 ): Presence {
   const { namespace, component, endpoint, workerId, onAmbiguous, blockSize } = config;
   return new Presence({
@@ -35,7 +38,7 @@ export function createPresence(
     blockSize,
     host: hostname(),
     sources,
-    recovery: null,
+    recovery,
     metrics,
     warner,
     onWorker,

@@ -1,8 +1,10 @@
 /** An event plane as the configuration has it, for one publisher and one topic. */
 import type { WorkerConfig } from './config/worker-config.ts';
 import { advertisedEndpoint } from './connections/advertised-endpoint.ts';
-import type { NatsConnection } from './connections/nats.ts';
-import { assertInvariant } from './errors.ts';
+import { NatsConnection } from './connections/nats.ts';
+import { natsClientOptions } from './connections/nats-access.ts';
+import { assertInvariant, messageOf } from './errors.ts';
+import type { Warner } from './log.ts';
 import type { PlaneMetrics } from './metrics/relay-metrics.ts';
 import { endpointSubject } from './protocol/discovery-keys.ts';
 import { NatsPlane } from './sinks/nats.ts';
@@ -38,4 +40,14 @@ export function createEventPlane(config: WorkerConfig, options: EventPlaneOption
   assertInvariant(nats !== null, 'the NATS plane has no connection');
   const { natsServer: servers, natsResumeDelayMs: resumeDelayMs } = config;
   return new NatsPlane({ ...options, subject, servers, resumeDelayMs }, nats, metrics);
+}
+
+/** The one connection of all planes, and of router queries where they go over NATS. */
+export function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsConnection {
+  return new NatsConnection({
+    client: natsClientOptions(config.natsServer, config),
+    startupTimeoutMs: config.natsStartupConnectTimeoutSeconds * 1000,
+    onError: (error) =>
+      warner.warn('plane_error', { reason: messageOf(error) }, 'NATS cannot be reached'),
+  });
 }

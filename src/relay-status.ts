@@ -6,9 +6,18 @@ import { describeDegraded } from './metrics/degraded.ts';
 import type { PlaneReading } from './metrics/metrics-source.ts';
 import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
 import type { Relay } from './relay.ts';
+import { degradedCodes, hasOnlyFilteredEvents } from './relay-degraded.ts';
 import type { PresenceNotice } from './router/presence.ts';
+import type { RecoveryService } from './router/recovery/recovery-service.ts';
+import type { OutputHold } from './sinks/output-hold.ts';
 import type { Plane } from './sinks/plane.ts';
-import type { PlaneStatus, RankCounters, RankState, RankStatus } from './status/status-source.ts';
+import type {
+  PlaneStatus,
+  RankCounters,
+  RankState,
+  RankStatus,
+  RecoveryStatus,
+} from './status/status-source.ts';
 
 export function rankStatus(
   relay: Relay,
@@ -25,7 +34,7 @@ export function rankStatus(
     plane_endpoint: relay.plane.endpoint,
     state: rankState(relay, listener),
     degraded: [
-      ...relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
+      ...degradedCodes(relay, listener.isConnected).map((code) => describeDegraded(code)),
       ...presence.map(({ code, detail }) => describeDegraded(code, detail)),
     ],
     engine: {
@@ -39,7 +48,11 @@ export function rankStatus(
     counters: counters(relay),
     filtered_by_reason: filteredByReason(relay),
     latency_ms: { p50: inMs(latency.quantile(0.5)), p99: inMs(latency.quantile(0.99)) },
-    queues: { replay: listener.heldBatches, outbox: relay.plane.outboxMessages },
+    queues: {
+      replay: listener.heldBatches,
+      held: relay.hold.heldMessages,
+      outbox: relay.plane.outboxMessages,
+    },
     blocks: { ...metrics.liveBlocks },
     last_event_id: relay.lastEventId?.toString() ?? null,
     block_size: { configured: config.blockSize, seen: [...metrics.blockSizesSeen] },
@@ -59,22 +72,32 @@ export function planeStatus(relays: readonly Relay[]): PlaneStatus {
 }
 
 export function planeReading(relays: readonly Relay[]): PlaneReading {
-  const sum = (read: (plane: Plane) => number): number =>
-    relays.reduce((total, { plane }) => total + read(plane), 0);
+  const sum = (read: (plane: Plane, hold: OutputHold) => number): number =>
+    relays.reduce((total, { plane, hold }) => total + read(plane, hold), 0);
   return {
     connected: relays.every(({ plane }) => plane.isConnected),
-    outboxBytes: sum((plane) => plane.outboxBytes),
-    outboxMessages: sum((plane) => plane.outboxMessages),
+    outboxBytes: sum((plane, hold) => plane.outboxBytes + hold.heldBytes),
+    outboxMessages: sum((plane, hold) => plane.outboxMessages + hold.heldMessages),
     disconnects: sum((plane) => plane.disconnects),
     reconnects: sum((plane) => plane.reconnects),
   };
 }
 
+export function recoveryStatus(recovery: RecoveryService): RecoveryStatus {
+  const { requestPlane, endpoint, counts } = recovery;
+  return {
+    request_plane: requestPlane,
+    endpoint,
+    clients: counts.clients,
+    answers_in_flight: counts.answersInFlight,
+  };
+}
+
 /** By what reached this rank: its socket may carry others', and what cannot be read is no event. */
-function rankState({ metrics, hasOnlyFilteredEvents }: Relay, listener: EngineListener): RankState {
+function rankState({ metrics }: Relay, listener: EngineListener): RankState {
   if (!listener.isConnected) return 'connecting';
   if (totalOf(metrics.received) === 0) return 'idle';
-  return hasOnlyFilteredEvents ? 'filtered_only' : 'flowing';
+  return hasOnlyFilteredEvents(metrics) ? 'filtered_only' : 'flowing';
 }
 
 function counters({ metrics }: Relay): RankCounters {

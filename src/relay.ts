@@ -2,7 +2,7 @@
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
  * Owns     the publisher (worker id, publisher id, publish ids from 1), the live set.
- * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
+ * Queries  of routers are answered from its index, while its output waits for an answer on its way.
  */
 import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
@@ -13,7 +13,6 @@ import { createEventPlane } from './event-plane.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
-import type { DegradedCode } from './metrics/degraded.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
@@ -22,7 +21,11 @@ import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { Publisher } from './protocol/publisher.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
+import type { RecoveryIndex } from './protocol/recovery.ts';
 import type { PresentSource } from './router/rank-presence.ts';
+import type { ServedRank } from './router/recovery/recovery-service.ts';
+import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
+import { OutputHold } from './sinks/output-hold.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
 
 /** How long sent messages may stay in a closing ZMQ socket. */
@@ -35,6 +38,8 @@ export interface RelayDeps {
   readonly onPlaneChange: (isConnected: boolean) => void;
   /** Shared by all ranks; null on the other planes. */
   readonly nats: NatsConnection | null;
+  /** Routers should take a fresh dump: the source has to be announced under a new publisher id. */
+  readonly onResync: (relay: Relay) => void;
 }
 
 export class Relay implements PresentSource {
@@ -43,17 +48,22 @@ export class Relay implements PresentSource {
   readonly engineEndpoint: string;
   readonly metrics: RelayMetrics = new RelayMetrics();
   readonly liveSet: LiveSet | null;
+  /** Null where routers cannot ask. */
+  readonly index: RecoveryIndex | null = null;
   readonly plane: Plane;
+  readonly hold: OutputHold;
   /** True once the plane has been connected. */
   planeWasConnected = false;
   readonly #config: WorkerConfig;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #onPlaneChange: (isConnected: boolean) => void;
   readonly #publisher: Publisher;
+  readonly #resyncs: ResyncMonitor;
   readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
-  constructor({ config, dpRank, warner, onPlaneChange, nats }: RelayDeps) {
+  constructor(deps: RelayDeps) {
+    const { config, dpRank, warner, onPlaneChange, nats } = deps;
     this.dpRank = dpRank;
     const isShared = config.engineSockets === 'shared';
     this.engineEndpoint = rankEndpoint(
@@ -76,6 +86,17 @@ export class Relay implements PresentSource {
       resends: diverges(config.compat, 'resend'),
       onEvent: (event) => this.#takePlaneEvent(event),
     });
+    this.#resyncs = new ResyncMonitor({
+      quietMs: config.resyncQuietMs,
+      lostMessages: () => totalOf(this.metrics.publishFailures),
+      onResync: () => {
+        this.metrics.sourceResyncs++;
+        deps.onResync(this);
+      },
+    });
+    const onOverrun = (): void => this.#resyncs.noteOverrun();
+    const { outboxBytes: maxBytes, outputHoldMs: maxHoldMs } = config;
+    this.hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, this.plane, this.metrics);
     this.#ended = this.#runPipeline();
   }
 
@@ -116,10 +137,18 @@ export class Relay implements PresentSource {
     this.#native$.next(new RankCleared(this.dpRank, cause, performance.now()));
   }
 
+  /** What routers' queries about this rank are answered from; null where there is no index. */
+  get served(): ServedRank | null {
+    const { index, metrics } = this;
+    return index && { index, metrics, hold: this.#resyncs.watching(this.hold) };
+  }
+
   /** Flushes what is pending, then drains the plane for at most `drainMs`. */
   async stop(drainMs: number): Promise<void> {
     this.#native$.complete();
     await this.#ended;
+    this.#resyncs.stop();
+    this.hold.release();
     await this.plane.stop(drainMs);
     const { outboxMessages, outboxBytes } = this.plane;
     if (outboxMessages > 0) {
@@ -132,40 +161,6 @@ export class Relay implements PresentSource {
   /** Id of the event published last; null before the first of this incarnation. */
   get lastEventId(): number | null {
     return this.#publisher.lastEventId;
-  }
-
-  degraded(isEngineConnected: boolean): DegradedCode[] {
-    const { metrics, plane } = this;
-    const codes: DegradedCode[] = [];
-    if (!isEngineConnected) codes.push('engine_disconnected');
-    if (metrics.engineGaps > metrics.engineGapsAtClear) codes.push('engine_gap');
-    if (metrics.replayLosses > metrics.replayLossesAtClear) codes.push('recovered_with_loss');
-    if (this.#hasLostMessagesOrRemovals()) codes.push('event_dropped');
-    if (this.#hasOnlyWrongBlockSizes()) codes.push('block_size_mismatch');
-    if (this.hasOnlyFilteredEvents) codes.push('filtered_only');
-    if (!plane.isConnected) codes.push('plane_disconnected');
-    if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
-      codes.push('outbox_dropping');
-    if (plane.hasSlowSubscriber) codes.push('slow_subscriber');
-    if (metrics.untrackedBlocks + metrics.unindexedBlocks > 0) codes.push('tracking_full');
-    if (metrics.isEngineUnsupported) codes.push('engine_unsupported');
-    return codes;
-  }
-
-  get hasOnlyFilteredEvents(): boolean {
-    return totalOf(this.metrics.received) > 0 && totalOf(this.metrics.accepted) === 0;
-  }
-
-  #hasLostMessagesOrRemovals(): boolean {
-    const { metrics } = this;
-    return (
-      metrics.unreadableMessages > metrics.unreadableMessagesAtClear ||
-      metrics.droppedRemovals > metrics.droppedRemovalsAtClear
-    );
-  }
-
-  #hasOnlyWrongBlockSizes(): boolean {
-    return this.metrics.wrongSizeStores > 0 && this.metrics.usableStores === 0;
   }
 
   #runPipeline(): Promise<void> {
@@ -189,7 +184,7 @@ export class Relay implements PresentSource {
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
       liveSet: this.liveSet,
-      sink: this.plane,
+      sink: this.hold,
       metrics: this.metrics,
     });
     return new Promise((resolve) => {

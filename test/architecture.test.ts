@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest';
 
 const MAX_FILE_LINES = 250;
 
-const GROUND_FLOOR = ['errors.ts', 'stage.ts', 'log.ts', 'version.ts'];
+const GROUND_FLOOR = ['errors.ts', 'event-loop-lag.ts', 'stage.ts', 'log.ts', 'version.ts'];
 const STAGES = ['listener', 'engines', 'processor', 'batching', 'dedup', 'indexer', 'sinks'];
 const EDGES = ['connections', 'listener', 'sinks', 'router', 'stores', 'status', 'cli'];
 
@@ -40,15 +40,20 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'event-plane.ts': Object.keys(FOLDERS),
   'discovery.ts': Object.keys(FOLDERS),
   'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts'],
-  'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'relay-degraded.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts', 'relay-degraded.ts'],
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'recovery.ts': Object.keys(FOLDERS),
   'worker-load.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
   'worker.ts': [
     ...Object.keys(FOLDERS),
     'discovery.ts',
+    'recovery.ts',
     'relay.ts',
+    'relay-degraded.ts',
     'relay-status.ts',
     'engine-source.ts',
+    'event-plane.ts',
     'worker-load.ts',
   ],
   cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],

@@ -56,6 +56,12 @@ function parseHostPort(text: string): { host: string; port: number } | undefined
   return { host, port: Number(match?.[2]) };
 }
 
+/** True for literal addresses, IPv6 without brackets and without a zone. */
+export function isIpAddress(text: string): boolean {
+  if (text.includes(':')) return /^[0-9a-fA-F:.]+$/.test(text) && isHost(`[${text}]`);
+  return /^\d{1,3}(\.\d{1,3}){3}$/.test(text) && isHost(text);
+}
+
 /** True for names and addresses the URL standard accepts, so 999.1.1.1 and [::1::] are none. */
 export function isHost(host: string): boolean {
   return host === '*' || URL.canParse(`http://${host}/`);

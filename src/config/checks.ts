@@ -10,6 +10,7 @@ import {
 } from './addresses.ts';
 import { planeBindAddress } from './discovery-checks.ts';
 import { U32_MAX } from './kinds.ts';
+import { usesNats } from './recovery-settings.ts';
 import { checkPair, checkReadable, checkTls, nameOf, refusal } from './refusal.ts';
 import {
   type SettingKey,
@@ -151,13 +152,13 @@ const AUTH_METHODS = [
 const TLS_FILES = ['natsTlsCaCertPath', 'natsTlsClientCertPath', 'natsTlsClientKeyPath'] as const;
 const TLS_SETTINGS: readonly SettingKey[] = [...TLS_FILES, 'natsTlsInsecure'];
 
-/** Only for the nats plane: on another one these variables are there for other processes. */
+/** Only where NATS is used: else these variables are there for other processes. */
 export function checkNatsAccess(
   values: SettingValues,
   given: GivenSettings,
   warnings: string[],
 ): void {
-  if (values.eventPlane !== 'nats') return;
+  if (!usesNats(values)) return;
   checkPair('natsAuthUsername', 'natsAuthPassword', given);
   checkPair('natsTlsClientCertPath', 'natsTlsClientKeyPath', given);
   const plain = values.natsServer.find((server) => !server.startsWith('tls://'));
@@ -171,13 +172,13 @@ export function checkNatsAccess(
   }
 }
 
-/** Files that the nats plane is going to read, and the form of an NKey; never their content. */
+/** Files that the NATS connection is going to read, and the form of an NKey; never their content. */
 export function checkNatsFiles(
   values: SettingValues,
   given: GivenSettings,
   readFile: (path: string) => string,
 ): void {
-  if (values.eventPlane !== 'nats') return;
+  if (!usesNats(values)) return;
   const method = AUTH_METHODS.find((key) => values[key] !== null);
   if (method === 'natsAuthNkey' && !/^SU[A-Z2-7]{56}$/.test(values.natsAuthNkey ?? '')) {
     throw new ConfigError({

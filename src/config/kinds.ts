@@ -5,6 +5,7 @@
 import {
   type HttpAddress,
   isHost,
+  isIpAddress,
   parseHttpAddress,
   parseZmqAddress,
   type ZmqAddress,
@@ -109,6 +110,17 @@ export const zmqAddress: Kind<ZmqAddress> = {
   placeholder: 'ADDRESS',
   allowed: 'tcp://HOST:PORT (IPv6 in brackets) or ipc://PATH',
   parse: parseZmqAddress,
+};
+
+export const ipAddress: Kind<string | null> = {
+  placeholder: 'IP',
+  allowed: 'an IPv4 or IPv6 address that others can reach',
+  parse: (given) => {
+    const address = given.replace(/^\[(.*)\]$/, '$1');
+    // Nobody can connect to a wildcard.
+    if (!isIpAddress(address) || /^[0.]+$|^[0:]+$/.test(address)) return undefined;
+    return address;
+  },
 };
 
 export const httpAddress: Kind<HttpAddress | null> = {

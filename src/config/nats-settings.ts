@@ -24,7 +24,7 @@ export const natsSettings: SettingRows<NatsSettings> = {
     kind: natsServers,
     fallback: 'nats://127.0.0.1:4222',
     onlyOnPlane: 'nats',
-    help: 'NATS servers of the nats plane',
+    help: 'NATS servers of the nats planes',
     remedy: 'Put user and password into NATS_AUTH_USERNAME and NATS_AUTH_PASSWORD',
   },
   natsAuthUsername: fromEnvironment('NATS_AUTH_USERNAME', 'User name for NATS'),

@@ -18,7 +18,6 @@ const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
-  notYet('--request-plane', NO_QUERIES, { environment: null, accepted: ['none'] }),
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
@@ -67,13 +66,3 @@ export function refuseNotYet(
     remedy,
   });
 }
-
-/**
- * Variables that belong to the host's Dynamo as much as to kvrelay: set for its other processes, so
- * they end no start. The text continues "… is set but not used yet: ".
- */
-export const unusedHostVariables: ReadonlyMap<string, string> = new Map([
-  ['DYN_REQUEST_PLANE', 'this relay answers no router queries'],
-  ['DYN_TCP_RPC_HOST', 'this relay answers no router queries'],
-  ['DYN_TCP_RPC_PORT', 'this relay answers no router queries'],
-]);

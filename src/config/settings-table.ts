@@ -3,6 +3,7 @@ import { type DiscoverySettings, discoverySettings } from './discovery-settings.
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
+import { type RecoverySettings, recoverySettings } from './recovery-settings.ts';
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
 import { type ReplaySettings, replaySettings } from './replay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
@@ -12,6 +13,7 @@ export interface SettingValues
     ReplaySettings,
     RelaySettings,
     DiscoverySettings,
+    RecoverySettings,
     NatsSettings,
     ProcessSettings {}
 
@@ -23,6 +25,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...replaySettings,
   ...relaySettings,
   ...discoverySettings,
+  ...recoverySettings,
   ...natsSettings,
   ...processSettings,
 };

@@ -1,16 +1,36 @@
 /**
- * NatsConnection: one connection to NATS that is never given up, shared by the planes of all ranks.
+ * NatsConnection: one connection to NATS that is never given up, shared by event and request planes.
  *
  * Retries  from the first attempt on, capped and jittered, also after a refused authorisation.
  * Never    hands a message to a client that is not connected: it would keep it and throw it away.
  * Source   nats 2.29: at each redial the client's own buffer is dropped and open flushes are rejected.
  */
-import { type NatsConnection as Client, type ConnectionOptions, connect, Events } from 'nats';
+import {
+  type NatsConnection as Client,
+  type ConnectionOptions,
+  connect,
+  Events,
+  type Msg,
+  type Subscription,
+} from 'nats';
 
 export interface NatsListener {
   /** `isFirst` is false for a reconnect, after which nothing unconfirmed can be relied upon. */
   onConnected(isFirst: boolean): void;
   onDisconnected(): void;
+}
+
+/** A subject that this process answers requests at. */
+export interface NatsResponder {
+  /** Resolves once the server has the subscription; false where it was stopped before. */
+  readonly isReady: Promise<boolean>;
+  stop(): void;
+}
+
+interface Responder {
+  readonly subject: string;
+  readonly reply: (request: Uint8Array) => Uint8Array;
+  readonly onReady: (isReady: boolean) => void;
 }
 
 export interface NatsConnectionOptions {
@@ -28,6 +48,7 @@ const MAX_WAIT_MS = 4000;
 export class NatsConnection {
   readonly #options: NatsConnectionOptions;
   readonly #listeners: NatsListener[] = [];
+  readonly #responders = new Map<Responder, Subscription | null>();
   #client: Client | null = null;
   #isConnected = false;
   #isStopping = false;
@@ -69,6 +90,26 @@ export class NatsConnection {
     this.#client?.publish(subject, message);
   }
 
+  /**
+   * Answers each request to `subject` at once with what `reply`, which must not throw, returns. Stands
+   * through reconnects, and is set up as soon as there is a connection.
+   */
+  respond(subject: string, reply: Responder['reply']): NatsResponder {
+    let onReady: Responder['onReady'] = () => undefined;
+    const isReady = new Promise<boolean>((resolve) => {
+      onReady = resolve;
+    });
+    const responder = { subject, reply, onReady };
+    this.#responders.set(responder, null);
+    if (this.#client !== null) this.#subscribe(this.#client, responder);
+    const stop = (): void => {
+      this.#responders.get(responder)?.unsubscribe();
+      this.#responders.delete(responder);
+      onReady(false);
+    };
+    return { isReady, stop };
+  }
+
   /** Resolves once the server has taken everything before it; rejects where the link breaks first. */
   async confirm(): Promise<void> {
     if (this.#client === null) throw new Error('no connection to NATS');
@@ -108,6 +149,7 @@ export class NatsConnection {
       await client.close();
       return;
     }
+    for (const responder of this.#responders.keys()) this.#subscribe(client, responder);
     this.#setConnected(true);
     // The status iterator does not end with the client, so nothing waits for it.
     void this.#followStatus(client);
@@ -115,6 +157,26 @@ export class NatsConnection {
     this.#setConnected(false);
     this.#client = null;
     if (error) throw error;
+  }
+
+  /** The client keeps a subscription through its own redials, but not beyond its end. */
+  #subscribe(client: Client, responder: Responder): void {
+    const { subject, reply, onReady } = responder;
+    const callback = (error: unknown, message: Msg): void => {
+      if (error === null) message.respond(reply(message.data));
+      else this.#options.onError(error);
+    };
+    try {
+      this.#responders.set(responder, client.subscribe(subject, { callback }));
+    } catch (error) {
+      this.#options.onError(error);
+      return;
+    }
+    // Where the link breaks first, the client subscribes again by itself.
+    client.flush().then(
+      () => onReady(true),
+      () => onReady(true),
+    );
   }
 
   async #followStatus(client: Client): Promise<void> {

@@ -2,6 +2,7 @@
 import type { DegradedCode } from './degraded.ts';
 import type { DiscoveryMetrics } from './discovery-metrics.ts';
 import type { LoadMetrics } from './load-metrics.ts';
+import type { RecoveryCounts } from './recovery-counts.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 export interface MetricsSource {
@@ -13,6 +14,7 @@ export interface MetricsSource {
   plane(): PlaneReading;
   /** Null where no worker load is published. */
   load(): LoadMetrics | null;
+  recovery(): RecoveryCounts;
   eventLoopLagSeconds(): number;
 }
 

@@ -10,6 +10,7 @@ import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
 import { registerLoadMetrics } from './load-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
+import { registerRecoveryMetrics } from './recovery-metrics.ts';
 
 /** Gauges by the name of a counter, which promtool refuses; each is a sum that its labelled twin has. */
 const MISNAMED_DEFAULTS = [
@@ -24,6 +25,7 @@ export function createRegistry(source: MetricsSource): Registry {
   registerKvrelayMetrics(registry, source);
   registerDiscoveryMetrics(registry, source);
   registerLoadMetrics(registry, source);
+  registerRecoveryMetrics(registry, source);
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);
   return registry;

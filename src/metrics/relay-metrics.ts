@@ -85,6 +85,20 @@ export type PublishFailureReason = (typeof PUBLISH_FAILURE_REASONS)[number];
 
 /** What a plane counts of its messages, whosever they are. */
 export type PlaneMetrics = Pick<RelayMetrics, 'publishFailures' | 'resentMessages'>;
+/** How routers' queries are answered; a dump that could not be made counts as an error. */
+export const RECOVERY_ANSWERS = [
+  'events',
+  'tree_dump',
+  'too_new',
+  'invalid_range',
+  'error',
+] as const;
+export type RecoveryAnswer = (typeof RECOVERY_ANSWERS)[number];
+
+/** Seconds that output waits for an answer; the last bound is the most it may. */
+const HOLD_BOUNDS_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2,
+] as const;
 
 /** Relay latency in seconds, engine arrival to hand-over. */
 const LATENCY_BOUNDS_SECONDS = [
@@ -173,6 +187,12 @@ export class RelayMetrics {
   resentMessages = 0;
   readonly publishFailures: Counts<PublishFailureReason> = zeroCounts(PUBLISH_FAILURE_REASONS);
   readonly relayLatencySeconds: Histogram = new Histogram(LATENCY_BOUNDS_SECONDS);
+
+  // What routers asked for.
+  readonly recoveryQueries: Counts<RecoveryAnswer> = zeroCounts(RECOVERY_ANSWERS);
+  readonly outputHoldSeconds: Histogram = new Histogram(HOLD_BOUNDS_SECONDS);
+  /** Times the source was announced anew, so that routers take a fresh dump. */
+  sourceResyncs = 0;
 
   // What is held now.
   readonly liveBlocks: Counts<StorageTier> = zeroCounts(STORAGE_TIERS);

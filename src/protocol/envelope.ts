@@ -19,6 +19,7 @@ const MAX_MESSAGE_BLOCKS = 8192;
 /** One message, ready for a plane. */
 export interface PlaneMessage {
   readonly sequence: number;
+  readonly eventCount: number;
   readonly envelope: Buffer;
 }
 
@@ -110,7 +111,7 @@ export class EnvelopeEncoder {
     else at = putNumber(buffer, at, 0xdc, 2, count);
     buffer.set(bytes, at);
     this.#slabUsed = at + bytes.length;
-    return { sequence, envelope: buffer.subarray(from, this.#slabUsed) };
+    return { sequence, eventCount: count, envelope: buffer.subarray(from, this.#slabUsed) };
   }
 
   /** A buffer with room for `bytes` from `#slabUsed` on. */

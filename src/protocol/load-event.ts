@@ -50,7 +50,7 @@ export class LoadEventEncoder {
     buffer.putByte(BIN8);
     buffer.putByte(payload.length);
     buffer.putBytes(payload);
-    return { sequence, envelope: this.#copy() };
+    return { sequence, envelope: this.#copy(), eventCount: 1 };
   }
 
   /** At most 112 bytes: five names and as many numbers. */

@@ -95,6 +95,11 @@ export class Presence {
     for (const rank of this.#ranks) rank.renew();
   }
 
+  /** The same for one rank. */
+  renewRank(dpRank: number): void {
+    if (!this.#isStopped) this.#ranks.find(({ source }) => source.dpRank === dpRank)?.renew();
+  }
+
   async start(): Promise<void> {
     await this.#deps.discovery.start();
   }

@@ -40,6 +40,8 @@ export interface StatusSnapshot {
   readonly state: WorkerState;
   readonly settings: Readonly<Record<string, SettingValue>>;
   readonly plane: PlaneStatus;
+  /** Null where routers cannot ask for what they missed. */
+  readonly recovery: RecoveryStatus | null;
   readonly ranks: readonly RankStatus[];
   /** Null where none is published. */
   readonly worker_load: WorkerLoadStatus | null;
@@ -52,6 +54,14 @@ export interface PlaneStatus {
   readonly endpoint: string | null;
   readonly outbox_bytes: number;
   readonly outbox_messages: number;
+}
+
+export interface RecoveryStatus {
+  readonly request_plane: 'tcp' | 'nats';
+  /** Null on the NATS plane, which has a subject a source. */
+  readonly endpoint: string | null;
+  readonly clients: number;
+  readonly answers_in_flight: number;
 }
 
 export interface RankStatus {

@@ -25,25 +25,12 @@ test.each(notYetSettings.map((setting) => [setting.flag ?? setting.environment, 
 );
 
 test.each([
-  [['--request-plane=none'], {}],
   [['--engine-sockets', 'per-rank'], {}],
   [[], { DYN_ZMQ_BROKER_ENABLED: 'false' }],
   [[], { DYN_RESPONSE_PLANE: 'tcp' }],
   [[], { KVRELAY_CLEAR_ON_STOP: '0' }],
 ])('what asks for what already happens passes: %j %j', (argv, env) => {
   expect(load(argv, { env }).warnings).toEqual([]);
-});
-
-test("variables of the host's Dynamo only warn, without their values", () => {
-  const env = {
-    DYN_TCP_RPC_HOST: 'secret.internal',
-    DYN_REQUEST_PLANE: 'tcp',
-    DYN_SYSTEM_PORT: '8081',
-  };
-  expect(load([], { env }).warnings).toEqual([
-    'DYN_REQUEST_PLANE is set but not used yet: this relay answers no router queries',
-    'DYN_TCP_RPC_HOST is set but not used yet: this relay answers no router queries',
-  ]);
 });
 
 test('a misspelt KVRELAY variable is said, a Kubernetes service link is not', () => {

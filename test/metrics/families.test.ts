@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
+import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { parseFamilies } from './exposition.ts';
@@ -58,6 +59,14 @@ const FAMILIES = `
   kvrelay_engine_kv_used_blocks                                gauge     dp_rank
   kvrelay_load_messages_total                                  counter
   kvrelay_load_publish_failures_total                          counter   reason
+  kvrelay_recovery_queries_total                               counter   dp_rank answer
+  kvrelay_source_resyncs_total                                 counter   dp_rank
+  kvrelay_output_hold_seconds                                  histogram dp_rank
+  kvrelay_recovery_refused_requests_total                      counter   reason
+  kvrelay_recovery_dropped_clients_total                       counter   reason
+  kvrelay_recovery_failed_answers_total                        counter   reason
+  kvrelay_recovery_clients                                     gauge
+  kvrelay_recovery_answers_in_flight                           gauge
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
 `;
@@ -77,6 +86,7 @@ function movedSource(): MetricsSource {
     labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
     relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
     discovery: new DiscoveryMetrics(),
+    recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
       outboxBytes: 0,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { DEGRADED_CODES, describeDegraded } from '../../src/metrics/degraded.ts';
 import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import type { MetricsSource, RelayReading } from '../../src/metrics/metrics-source.ts';
+import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
   CLEAR_CAUSES,
@@ -32,6 +33,7 @@ function sourceOf(
     labels: { namespace: 'my-ns.é', component: 'back/end', workerIdHex: 'ff00ab' },
     relays: () => relays,
     discovery: new DiscoveryMetrics(),
+    recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
       outboxBytes: 4096,

@@ -36,7 +36,7 @@ test('a stalled subscriber is counted and shown; a healthy one gets everything, 
   await healthy.subscribed();
 
   for (let sequence = 0; sequence < MESSAGES; sequence++) {
-    plane.publish({ sequence, envelope: Buffer.alloc(ENVELOPE_BYTES) });
+    plane.publish({ sequence, eventCount: 1, envelope: Buffer.alloc(ENVELOPE_BYTES) });
     // No faster than the healthy one reads, so that what it gets is not a matter of luck.
     if (sequence % 50 === 49) await eventually(() => healthy.frames.length === sequence + 1);
   }

@@ -61,6 +61,12 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
       outbox_bytes: 0,
       outbox_messages: 0,
     },
+    recovery: {
+      request_plane: 'tcp',
+      endpoint: '127.0.0.1:41311',
+      clients: 1,
+      answers_in_flight: 0,
+    },
     ranks: [rankStatus(0)],
     worker_load: null,
     sources: [],

@@ -78,6 +78,14 @@ const statusShape = z.object({
     outbox_bytes: count,
     outbox_messages: count,
   }),
+  recovery: z
+    .strictObject({
+      request_plane: z.enum(['tcp', 'nats']),
+      endpoint: text.nullable(),
+      clients: count,
+      answers_in_flight: count,
+    })
+    .nullable(),
   ranks: z.array(rankShape).min(1),
   worker_load: z
     .strictObject({

@@ -1,0 +1,89 @@
+/**
+ * ResyncMonitor: tells when routers should take a fresh dump of a source.
+ *
+ * Why      what a router loses while a query of its runs it never asks for again. Whether it did cannot be
+ *          seen from here; a source that is announced anew brings every router to the same state.
+ * Burst    queries with less than quietMs between them. If output was held or messages were lost during
+ *          one, the source is announced anew once it is quiet.
+ * After    that every router asks for a dump, which is a burst again: there only a loss counts, and each
+ *          further time in a row waits twice as long, so that a slow network is not kept busy with dumps.
+ */
+import type { OutputHold } from './query-service.ts';
+
+export interface ResyncMonitorOptions {
+  /** Messages that routers did not get, ever. */
+  readonly lostMessages: () => number;
+  readonly onResync: () => void;
+  /** 0: never. */
+  readonly quietMs?: number;
+}
+
+const QUIET_MS = 30_000;
+const MAX_DOUBLINGS = 6;
+
+export class ResyncMonitor {
+  readonly #options: ResyncMonitorOptions;
+  readonly #quietMs: number;
+  #timer: NodeJS.Timeout | null = null;
+  #lostBefore = 0;
+  #wasHeld = false;
+  #wasOverrun = false;
+  /** Times in a row that the queries after a re-sync met losses too. */
+  #doublings = 0;
+  /** The next burst is the one that a re-sync has caused. */
+  #isAfterResync = false;
+
+  constructor(options: ResyncMonitorOptions) {
+    this.#options = options;
+    this.#quietMs = options.quietMs ?? QUIET_MS;
+  }
+
+  /** A query of the source is answered. */
+  noteQuery(): void {
+    if (this.#quietMs === 0) return;
+    if (this.#timer !== null) {
+      this.#timer.refresh();
+      return;
+    }
+    this.#lostBefore = this.#options.lostMessages();
+    this.#timer = setTimeout(() => this.#endBurst(), this.#quietMs * 2 ** this.#doublings);
+    this.#timer.unref();
+  }
+
+  /** Output waits for its answer. */
+  noteHeld(): void {
+    this.#wasHeld = true;
+  }
+
+  /** `hold`, with its answers and what they keep waiting noted. */
+  watching(hold: { begin(onHeld: () => void): (applyMs: number) => void }): OutputHold {
+    return {
+      begin: () => {
+        this.noteQuery();
+        return hold.begin(() => this.noteHeld());
+      },
+    };
+  }
+
+  /** Output went on before its answer was through. */
+  noteOverrun(): void {
+    this.#wasOverrun = true;
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #endBurst(): void {
+    const wasLossy = this.#wasOverrun || this.#options.lostMessages() > this.#lostBefore;
+    const isNeeded = wasLossy || (this.#wasHeld && !this.#isAfterResync);
+    const isRepeated = isNeeded && this.#isAfterResync;
+    this.#doublings = isRepeated ? Math.min(this.#doublings + 1, MAX_DOUBLINGS) : 0;
+    this.#isAfterResync = isNeeded;
+    this.#timer = null;
+    this.#wasHeld = false;
+    this.#wasOverrun = false;
+    if (isNeeded) this.#options.onResync();
+  }
+}

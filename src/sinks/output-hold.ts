@@ -1,0 +1,163 @@
+/**
+ * OutputHold: keeps a rank's output from running ahead of an answer that is on its way to a router.
+ *
+ * Why      a router buffers the newest 1024 events until it has applied an answer, and never asks again for
+ *          what it lost meanwhile.
+ * Passes   up to MAX_PASSING_EVENTS events beside each answer: most answers are through before that; some
+ *          more while the router, which has it, applies it.
+ * Holds    what comes then, in order, until the answers it waits for are through, for at most maxHoldMs;
+ *          and no more bytes than the outbox has room for. Nothing is dropped here.
+ */
+import type { RelayMetrics } from '../metrics/relay-metrics.ts';
+import type { PlaneMessage } from '../protocol/envelope.ts';
+import type { RouterEventSink } from './sink.ts';
+
+const MAX_PASSING_EVENTS = 256;
+/** In all, from the moment an answer is fixed until it is applied: well below what a router buffers. */
+const MAX_EVENTS_UNTIL_APPLIED = 768;
+
+export interface OutputHoldOptions {
+  /** Bytes held and in the plane's outbox together, at which a hold ends early. */
+  readonly maxBytes: number;
+  /** 0: output never waits. */
+  readonly maxHoldMs?: number;
+  /** Output was let go while an answer was still on its way. */
+  readonly onOverrun: () => void;
+}
+
+/** The plane behind it. */
+export type HeldSink = RouterEventSink & { readonly outboxBytes: number };
+
+/** An answer on its way, or one that is being applied. */
+interface Answer {
+  readonly fixedAtMs: number;
+  /** Events in all, from the first one ever, that may pass before it is through. */
+  passingUntil: number;
+  timer: NodeJS.Timeout | undefined;
+  readonly onHeld: () => void;
+}
+
+export class OutputHold implements RouterEventSink {
+  readonly #options: OutputHoldOptions;
+  readonly #sink: HeldSink;
+  readonly #metrics: RelayMetrics;
+  readonly #maxHoldMs: number;
+  readonly #answers = new Set<Answer>();
+  #held: PlaneMessage[] = [];
+  #heldSinceMs = 0;
+  #holdTimer: NodeJS.Timeout | undefined;
+  #passedEvents = 0;
+  heldBytes = 0;
+
+  constructor(options: OutputHoldOptions, sink: HeldSink, metrics: RelayMetrics) {
+    this.#options = options;
+    this.#maxHoldMs = options.maxHoldMs ?? 2000;
+    this.#sink = sink;
+    this.#metrics = metrics;
+  }
+
+  get heldMessages(): number {
+    return this.#held.length;
+  }
+
+  get maxMessageBytes(): number {
+    return this.#sink.maxMessageBytes;
+  }
+
+  /**
+   * To be called in the moment that fixes an answer's last event id. `onHeld` is called at most once,
+   * when output begins to wait for it. Returns what is to be called when the router has the answer, with
+   * the time that it takes to apply it.
+   */
+  begin(onHeld: () => void = () => undefined): (applyMs: number) => void {
+    if (this.#maxHoldMs === 0) return () => undefined;
+    const answer: Answer = {
+      fixedAtMs: performance.now(),
+      passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,
+      timer: setTimeout(() => this.#giveUp(answer), this.#maxHoldMs),
+      onHeld,
+    };
+    this.#answers.add(answer);
+    return (applyMs) => {
+      if (this.#answers.has(answer)) this.#letApply(answer, applyMs);
+    };
+  }
+
+  publish(message: PlaneMessage): void {
+    if (this.#held.length === 0 && !this.#mustHold(message.eventCount)) {
+      this.#pass(message);
+      return;
+    }
+    if (this.#held.length === 0) this.#startHold();
+    this.#held.push(message);
+    this.heldBytes += message.envelope.length;
+    if (this.heldBytes + this.#sink.outboxBytes >= this.#options.maxBytes) this.#overrun();
+  }
+
+  /** Nothing is held any more, whatever is still on its way. */
+  release(): void {
+    for (const { timer } of this.#answers) clearTimeout(timer);
+    this.#answers.clear();
+    this.#drain();
+  }
+
+  #mustHold(nextEvents: number): boolean {
+    // Nearly always: an iterator a message would be felt.
+    if (this.#answers.size === 0) return false;
+    for (const { passingUntil } of this.#answers) {
+      if (this.#passedEvents + nextEvents > passingUntil) return true;
+    }
+    return false;
+  }
+
+  #startHold(): void {
+    this.#heldSinceMs = performance.now();
+    this.#holdTimer = setTimeout(() => this.#overrun(), this.#maxHoldMs);
+    for (const { onHeld } of this.#answers) onHeld();
+  }
+
+  #letApply(answer: Answer, applyMs: number): void {
+    clearTimeout(answer.timer);
+    const leftMs = answer.fixedAtMs + this.#maxHoldMs - performance.now();
+    answer.passingUntil += MAX_EVENTS_UNTIL_APPLIED - MAX_PASSING_EVENTS;
+    if (applyMs <= 0) this.#end(answer);
+    else if (applyMs < leftMs) answer.timer = setTimeout(() => this.#end(answer), applyMs);
+    else answer.timer = setTimeout(() => this.#giveUp(answer), leftMs);
+    this.#drain();
+  }
+
+  #end(answer: Answer): void {
+    this.#answers.delete(answer);
+    this.#drain();
+  }
+
+  #giveUp(answer: Answer): void {
+    if (this.#held.length > 0) this.#options.onOverrun();
+    this.#end(answer);
+  }
+
+  #overrun(): void {
+    this.#options.onOverrun();
+    this.release();
+  }
+
+  #drain(): void {
+    let passed = 0;
+    for (const message of this.#held) {
+      if (this.#mustHold(message.eventCount)) break;
+      this.heldBytes -= message.envelope.length;
+      this.#pass(message);
+      passed++;
+    }
+    if (passed === 0) return;
+    this.#held = this.#held.slice(passed);
+    if (this.#held.length > 0) return;
+    clearTimeout(this.#holdTimer);
+    this.#metrics.outputHoldSeconds.observe((performance.now() - this.#heldSinceMs) / 1000);
+  }
+
+  #pass(message: PlaneMessage): void {
+    this.#passedEvents += message.eventCount;
+    this.#sink.publish(message);
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * A source of events beside a stock worker, announced by hand: an index of the test, our recovery service
+ * over it, and events on NATS that wait for answers as a relay's do.
+ */
+import { pack } from 'msgpackr';
+import { connect } from 'nats';
+import { expect, onTestFinished } from 'vitest';
+import { NatsConnection } from '../../src/connections/nats.ts';
+import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
+import type { PlaneMessage } from '../../src/protocol/envelope.ts';
+import { RecoveryService, type ServedRank } from '../../src/router/recovery/recovery-service.ts';
+import type { RequestServerLimits } from '../../src/router/recovery/request-server.ts';
+import { OutputHold } from '../../src/sinks/output-hold.ts';
+import { FakeIndex } from '../support/fake-index.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { DynamoProcess, type DynamoSettings, RegistryFolder } from './dynamo.ts';
+
+const PUBLISHER = 0xabc123;
+export const KEPT_EVENTS = 8;
+
+/** What `prepare` of the index rejects with where a test wants it to. */
+const NOT_NOW = 'Error: no snapshot now';
+
+type Codec = 'msgpack' | 'json';
+
+interface SourceOptions {
+  readonly limits?: Partial<RequestServerLimits>;
+  readonly keptEvents?: number;
+  /** False: output does not wait for answers. */
+  readonly isHeld?: boolean;
+}
+
+export interface Source {
+  readonly index: FakeIndex;
+  readonly metrics: RelayMetrics;
+  readonly workerId: bigint;
+  readonly service: RecoveryService;
+  /** Publishes up to 15 events as one message. */
+  readonly publish: (...events: Uint8Array[]) => void;
+  readonly settings: DynamoSettings;
+}
+
+export async function startSource(
+  requestPlane: 'tcp' | 'nats',
+  codec: Codec,
+  pastChains: number[],
+  options: SourceOptions = {},
+): Promise<Source> {
+  const { limits = {}, keptEvents = KEPT_EVENTS } = options;
+  const server = await startNatsServer();
+  onTestFinished(() => server.stop());
+  const folder = new RegistryFolder();
+  const namespace = `recovery-${requestPlane}-${codec}`;
+  const settings = { namespace, folder: folder.path, requestPlane, natsUrl: server.url };
+  await new DynamoProcess('queried_worker', settings).started('worker_ready');
+  const workerId = await folder.instanceId(`${namespace}/backend/generate/`);
+
+  const index = new FakeIndex({ workerId, keptEvents });
+  for (const blocks of pastChains) index.store(blocks);
+  const metrics = new RelayMetrics();
+  const events = await connect({ servers: server.url });
+  onTestFinished(() => events.close());
+  const subject = `namespace.${namespace}.component.backend.endpoint.generate.kv-events`;
+  const sink = {
+    maxMessageBytes: Number.POSITIVE_INFINITY,
+    outboxBytes: 0,
+    publish: ({ envelope }: PlaneMessage): void => events.publish(subject, envelope),
+  };
+  const holdOptions = { maxBytes: 64 << 20, onOverrun: () => undefined };
+  const hold = new OutputHold(holdOptions, sink, metrics);
+  const served = options.isHeld === false ? { begin: () => () => undefined } : hold;
+  const rank = { index, metrics, hold: served };
+  const service = await startService(requestPlane, codec, server.url, rank, limits);
+  const endpoint = { namespace, component: 'backend' };
+  const address = await service.open({ endpoint, workerId, dpRank: 0, publisherId: PUBLISHER });
+  if (address === null) throw new Error('the source cannot be asked');
+  announce(folder, namespace, workerId, JSON.stringify(address.transport), codec);
+
+  let sequence = 0;
+  const publish = (...batch: Uint8Array[]): void => {
+    const envelope = pack({
+      publisher_id: PUBLISHER,
+      sequence,
+      published_at: BigInt(Date.now()),
+      topic: 'kv-events',
+      payload: Buffer.concat([Buffer.from([0x90 | batch.length]), ...batch]),
+    });
+    hold.publish({ sequence: sequence++, eventCount: batch.length, envelope });
+  };
+  return { index, metrics, workerId, service, publish, settings };
+}
+
+async function startService(
+  requestPlane: 'tcp' | 'nats',
+  codec: Codec,
+  natsUrl: string,
+  rank: ServedRank,
+  limits: Partial<RequestServerLimits>,
+): Promise<RecoveryService> {
+  const errors: string[] = [];
+  const onError = (error: unknown): void => void errors.push(String(error));
+  const client = { servers: natsUrl };
+  const nats =
+    requestPlane === 'nats'
+      ? new NatsConnection({ client, startupTimeoutMs: 10_000, onError })
+      : null;
+  nats?.start();
+  const service = new RecoveryService({
+    requestPlane,
+    codec,
+    advertisedHost: null,
+    port: 0,
+    nats,
+    rank: () => rank,
+    onError,
+    limits,
+  });
+  await service.start();
+  onTestFinished(async () => {
+    await service.stop();
+    await nats?.stop();
+    expect(errors.filter((error) => error !== NOT_NOW)).toEqual([]);
+  });
+  return service;
+}
+
+function announce(
+  folder: RegistryFolder,
+  namespace: string,
+  workerId: bigint,
+  transport: string,
+  codec: Codec,
+): void {
+  const served = `{"namespace":"${namespace}","component":"backend","name":"generate"}`;
+  const hex = PUBLISHER.toString(16);
+  const key = `namespace/${namespace}/component/backend/endpoint/generate/topic/kv-events/${hex}`;
+  const scope = `"scope":{"kind":"endpoint","endpoint":${served}},"topic":"kv-events"`;
+  const target =
+    `{"component":"backend","endpoint":"worker_kv_query_source_${hex}","namespace":"${namespace}",` +
+    `"instance_id":${workerId},"transport":${transport},"request_plane_codec":"${codec}"}`;
+  folder.put(
+    'event_sources',
+    key,
+    `{"type":"EventSource",${scope},"publisher_id":${PUBLISHER},"metadata":{"kv_state_endpoint":${served},` +
+      `"worker":{"worker_id":${workerId},"dp_rank":0},"publisher_id":${PUBLISHER},"recovery_target":${target}}}`,
+  );
+}
