@@ -58,6 +58,7 @@ const FAMILIES = `
   kvrelay_engine_kv_used_blocks                                gauge     dp_rank
   kvrelay_load_messages_total                                  counter
   kvrelay_load_publish_failures_total                          counter   reason
+  kvrelay_superseded_messages_total                            counter   dp_rank
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
 `;
