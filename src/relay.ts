@@ -116,7 +116,7 @@ export class Relay implements PresentSource {
 
   openPublisher(workerId: bigint): void {
     this.#publisher.open(workerId);
-    this.plane.startPublisher(this.publisherId);
+    this.metrics.supersededMessages += this.plane.startPublisher(this.publisherId);
   }
 
   closePublisher(): void {

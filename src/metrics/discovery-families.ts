@@ -22,7 +22,8 @@ const COUNTERS: readonly (readonly [
   ],
 ];
 
-export function registerDiscoveryMetrics(registry: Registry, { discovery }: MetricsSource): void {
+export function registerDiscoveryMetrics(registry: Registry, source: MetricsSource): void {
+  const { discovery } = source;
   for (const [name, help, read] of COUNTERS) {
     const family = { name: `kvrelay_discovery_${name}`, help, labelNames: [] };
     scrapedCounter(registry, family, (add) => add({}, read(discovery)));
@@ -34,5 +35,15 @@ export function registerDiscoveryMetrics(registry: Registry, { discovery }: Metr
   };
   scrapedCounter(registry, faults, (add) => {
     for (const [reason, count] of Object.entries(discovery.faults)) add({ reason }, count);
+  });
+  const superseded = {
+    name: 'kvrelay_superseded_messages_total',
+    help: 'Messages given up unconfirmed because a new incarnation of their source began',
+    labelNames: ['dp_rank'] as const,
+  };
+  scrapedCounter(registry, superseded, (add) => {
+    for (const { dpRank, metrics } of source.relays()) {
+      add({ dp_rank: String(dpRank) }, metrics.supersededMessages);
+    }
   });
 }

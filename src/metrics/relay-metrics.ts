@@ -185,6 +185,8 @@ export class RelayMetrics {
   publishedBytes = 0;
   /** Messages handed over again after a reconnect. */
   resentMessages = 0;
+  /** Messages of an earlier incarnation that had not been confirmed when the next one began. */
+  supersededMessages = 0;
   readonly publishFailures: Counts<PublishFailureReason> = zeroCounts(PUBLISH_FAILURE_REASONS);
   readonly relayLatencySeconds: Histogram = new Histogram(LATENCY_BOUNDS_SECONDS);
 

@@ -99,10 +99,12 @@ export class NatsPlane implements Plane {
 
   async start(): Promise<void> {}
 
-  startPublisher(): void {
+  startPublisher(): number {
+    const left = this.#outbox.length;
     this.#outbox = new Outbox(this.#options.outboxBytes);
     this.#lastSequence = -1;
     this.#resendUntil = -1;
+    return left;
   }
 
   publish(message: PlaneMessage): void {

@@ -14,7 +14,9 @@ export class NonePlane implements Plane {
 
   readonly channel = null;
 
-  startPublisher(): void {}
+  startPublisher(): number {
+    return 0;
+  }
 
   async start(): Promise<void> {}
 

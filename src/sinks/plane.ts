@@ -18,8 +18,11 @@ export interface Plane extends RouterEventSink {
   readonly channel: ChannelTransport | null;
   /** Resolves once the plane takes messages, be it into its outbox. Rejects on a wrong address. */
   start(): Promise<void>;
-  /** Carries another publisher's messages from here on; what is left of the one before it goes. */
-  startPublisher(publisherId: number): void;
+  /**
+   * Carries another publisher's messages from here on. What is left of the one before it goes, as no
+   * router follows that any more; returns how many messages that is.
+   */
+  startPublisher(publisherId: number): number;
   /** Sends what it holds for at most `drainMs`, then closes. */
   stop(drainMs: number): Promise<void>;
 }

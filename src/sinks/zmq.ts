@@ -159,9 +159,11 @@ export class ZmqPlane implements Plane {
     onEvent({ kind: 'connected' });
   }
 
-  startPublisher(publisherId: number): void {
+  startPublisher(publisherId: number): number {
+    const left = this.#outbox.length;
     this.#publisherId = u64(publisherId);
     this.#outbox = new Outbox(this.#options.outboxBytes);
+    return left;
   }
 
   publish(message: PlaneMessage): void {

@@ -71,6 +71,18 @@ describe.skipIf(!etcdServerAvailable())('a relay in etcd', () => {
     await relay.stop();
     expect(await client.getAll().prefix('v1/event_').keys()).toEqual([]);
   });
+
+  test('a stop does not wait for an etcd that is frozen', async () => {
+    const server = await startEtcdServer();
+    cleanups.push(() => server.stop());
+    const relay = await startRelay(server.url, '--worker-id', '7');
+    expect(await eventually(() => relay.ready().ready, 5000)).toBe(true);
+    server.kill('SIGSTOP');
+    const startMs = performance.now();
+    await relay.stop();
+    expect(performance.now() - startMs).toBeLessThan(2500);
+    server.kill('SIGCONT');
+  });
 });
 
 test('without the package etcd3 the start ends with one line that says how to install it', async () => {

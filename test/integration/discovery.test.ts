@@ -256,6 +256,28 @@ test('of two relays for one worker exactly one ends up announced, and the other 
   expect(await eventually(takenOver, 4000)).toBe(true);
 });
 
+test('of the same relay started twice the later one is followed, the earlier yields and takes over again', async () => {
+  const place = makePlace();
+  const engine = await startEngine();
+  const flags = ['--worker-id', A.toString()];
+  const holders = (): number[] => place.sources.map((source) => source.publisher_id);
+  const earlier = await startRelay(place, engine, ...flags);
+  const ofEarlier = Number(rankOf(earlier).publisher_id);
+  expect(await eventually(() => holders()[0] === ofEarlier, 2000)).toBe(true);
+  const later = await startRelay(place, engine, ...flags);
+  const ofLater = Number(rankOf(later).publisher_id);
+  const isLaterAlone = (): boolean => holders().length === 1 && holders()[0] === ofLater;
+  expect(await eventually(isLaterAlone, 2000)).toBe(true);
+  const endMs = performance.now() + 4000;
+  while (performance.now() < endMs) {
+    expect(isLaterAlone()).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(codes(earlier)).toContain('ambiguous_source');
+  await later.stop();
+  expect(await eventually(() => holders()[0] === ofEarlier, 4000)).toBe(true);
+});
+
 test('after a crash the records of before go first, and the source stands without delay', async () => {
   const place = makePlace();
   const engine = await startEngine();

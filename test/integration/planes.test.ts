@@ -18,10 +18,9 @@ afterEach(async () => {
 
 async function started(...flags: string[]): Promise<{ engine: EngineStub; worker: Worker }> {
   const engine = await EngineStub.start();
-  const worker = createWorker(
-    configOf('--engine-endpoint', engine.endpoint, '--block-size', '4', '--http', 'off', ...flags),
-    { logger },
-  );
+  const http = flags.includes('--http') ? [] : ['--http', 'off'];
+  const own = ['--engine-endpoint', engine.endpoint, '--block-size', '4'];
+  const worker = createWorker(configOf(...own, ...http, ...flags), { logger });
   cleanups.push(
     () => engine.close(),
     () => worker.stop(),
@@ -74,7 +73,8 @@ describe.skipIf(!natsServerAvailable())('the NATS plane', () => {
     cleanups.push(() => place.close());
     const removeWorker = place.addWorker(2n ** 64n - 1n);
     const nats = ['--event-plane', 'nats', '--nats-server', url];
-    const { engine, worker } = await started(...nats, ...place.flags);
+    const http = ['--http', '127.0.0.1:0'];
+    const { engine, worker } = await started(...nats, ...place.flags, ...http);
     await eventually(() => worker.status().ranks[0]?.worker_id !== null);
     for (let sequence = 0; sequence < 3; sequence++) await engine.send(storeFrames(sequence));
     expect(await eventually(() => worker.status().plane.outbox_messages === 3)).toBe(true);
@@ -84,6 +84,8 @@ describe.skipIf(!natsServerAvailable())('the NATS plane', () => {
     await eventually(() => worker.status().ranks[0]?.worker_id === '7');
     for (let sequence = 3; sequence < 5; sequence++) await engine.send(storeFrames(sequence));
     expect(await eventually(() => worker.status().plane.outbox_messages === 2)).toBe(true);
+    const scraped = await (await fetch(`${worker.httpUrl}/metrics`)).text();
+    expect(scraped).toContain('kvrelay_superseded_messages_total{dp_rank="0"} 3');
 
     const server = await startNatsServer({ port });
     cleanups.push(() => server.stop());

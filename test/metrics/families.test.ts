@@ -67,6 +67,7 @@ const FAMILIES = `
   kvrelay_recovery_failed_answers_total                        counter   reason
   kvrelay_recovery_clients                                     gauge
   kvrelay_recovery_answers_in_flight                           gauge
+  kvrelay_superseded_messages_total                            counter   dp_rank
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
 `;
