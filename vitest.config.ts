@@ -1,5 +1,5 @@
 import type { ViteUserConfig } from 'vitest/config';
-import { closingCounts, missingNatsServer } from './test/support/closing-counts.ts';
+import { closingCounts, missingServers } from './test/support/closing-counts.ts';
 
 const config: ViteUserConfig = {
   test: {
@@ -10,7 +10,7 @@ const config: ViteUserConfig = {
     testTimeout: 30_000,
     hookTimeout: 30_000,
     passWithNoTests: false,
-    reporters: ['default', closingCounts(missingNatsServer)],
+    reporters: ['default', closingCounts(missingServers)],
   },
 };
 

@@ -12,8 +12,8 @@ import { Subject } from 'rxjs';
 import {
   arena,
   BatchReader,
-  EnvelopeEncoder,
   LiveSet,
+  Publisher,
   pipeline,
   RelayMetrics,
   readFrames,
@@ -38,7 +38,6 @@ class NullSink {
 
 function configOf(blockSize) {
   return {
-    workerId: 42n,
     blockSize,
     batchingTimeoutMs: 0,
     maxBatchBlocks: 128,
@@ -48,7 +47,7 @@ function configOf(blockSize) {
     maxMessageBytes: 1 << 20,
     imageTokenId: null,
     videoTokenId: null,
-    envelopes: new EnvelopeEncoder(1),
+    publisher: new Publisher({ workerId: 42n, publisherId: 1 }),
   };
 }
 

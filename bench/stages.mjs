@@ -52,7 +52,7 @@ export function timeStages(batches, config, sink) {
     tap(() => mark(2)),
   );
   const toPlane = pipe(
-    runStage(() => new OversizeSplitter(config.workerId, () => maxMessageBytes)),
+    runStage(() => new OversizeSplitter(() => maxMessageBytes)),
     numberEvents(config),
     index(liveSet),
     tap(() => mark(3)),

@@ -1,6 +1,6 @@
 /**
  * `npm run test:interop [-- --all-versions] [vitest args]`: installs, builds, gets the engines' own
- * publishers and what they need, then is vitest itself.
+ * publishers, Dynamo's workers and what they need, then is vitest itself.
  *
  *   --all-versions    every engine version of test/peers/fetch_engines.py, not only the newest;
  *                     KVRELAY_INTEROP_ALL_VERSIONS=1 does the same
@@ -18,7 +18,7 @@ import { findDynamo } from '../bench/dynamo-env.mjs';
 import { offerNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
-const ENGINES = ['vllm', 'sglang'];
+const ENGINES = ['vllm', 'sglang', 'ai-dynamo'];
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];
 const MIN_PYTHON_MINOR = 11;
 const VENV_TIMEOUT_MS = 180_000;

@@ -1,6 +1,7 @@
 /**
  * EngineSource: one engine socket, its dialect, and the relays of the ranks it carries.
  *
+ * Restart  and gap: where they clear, every rank of the socket is cleared, behind what came before.
  * strict   one socket is one relay; events of any rank pass under its ids.
  * safe     a batch goes to the relay of its rank; a rank that is not among them is counted and dropped;
  *          a batch without a rank belongs to the first one.
@@ -11,11 +12,16 @@ import type { WorkerConfig } from './config/worker-config.ts';
 import { BatchReader } from './engines/batch-reader.ts';
 import { assertInvariant } from './errors.ts';
 import { arena } from './kernel/arena.ts';
-import { EngineListener, type ListenerEvent } from './listener/engine-listener.ts';
+import {
+  EngineListener,
+  type EngineListenerOptions,
+  type ListenerEvent,
+} from './listener/engine-listener.ts';
 import type { EngineMessage } from './listener/frames.ts';
 import type { Logger, Warner } from './log.ts';
 import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import type { OwnClearCause } from './protocol/rank-cleared.ts';
 import type { Relay } from './relay.ts';
 
 export interface EngineSourceDeps {
@@ -52,6 +58,8 @@ export class EngineSource {
         receiveHwm: config.engineReceiveHwm,
         maxMessageBytes: config.engineMaxMessageBytes,
         compat: config.compat,
+        sequencing: sequencingOf(config),
+        replayEndpoint: this.#replayEndpoint(),
         onEvent: (event) => this.#takeListenerEvent(event),
       },
       first.metrics,
@@ -59,12 +67,11 @@ export class EngineSource {
     this.listener.messages$.subscribe((message) => this.#relayMessage(message));
   }
 
-  #relayMessage({ payload }: EngineMessage): void {
+  #relayMessage({ payload, arrivedAtMs }: EngineMessage): void {
     arena.reset();
-    const batch = this.#reader.read(payload, this.listener.lastMessageAtMs ?? performance.now());
+    const batch = this.#reader.read(payload, arrivedAtMs);
     if (typeof batch === 'string') {
-      // Which rank it was for cannot be told, so all of this socket may have lost something.
-      for (const { metrics } of this.relays) metrics.unreadableMessages++;
+      this.#noteUnreadable();
       this.#first.metrics.malformed[batch]++;
       this.#warnMalformed(batch, payload.length);
       return;
@@ -95,12 +102,13 @@ export class EngineSource {
   #takeListenerEvent(event: ListenerEvent): void {
     const { endpoint } = this.listener;
     if (event.kind === 'malformed') {
-      for (const { metrics } of this.relays) metrics.unreadableMessages++;
+      // A batch that a replay garbles stays missing, and counts as that.
+      if (event.from === 'live') this.#noteUnreadable();
       this.#warnMalformed(event.reason, null);
     } else if (event.kind === 'gap') {
-      for (const { metrics } of this.relays) metrics.engineGaps++;
-      const fields = { endpoint, missingBatches: event.missingBatches };
-      this.#warner.warn('engine_gap', fields, 'batches of the engine are missing');
+      this.#takeGap(event.lostBatches, event.clears);
+    } else if (event.kind === 'restart') {
+      this.#takeRestart(event.clears);
     } else if (event.kind === 'absent') {
       const fields = { endpoint, seconds: event.seconds };
       this.#warner.warn('engine_absent', fields, 'no engine yet, waiting on: check its address');
@@ -109,8 +117,61 @@ export class EngineSource {
     }
   }
 
+  #takeGap(lostBatches: number, clears: boolean): void {
+    const { endpoint, replay } = this.listener;
+    const fields = { endpoint, lostBatches, cleared: clears };
+    this.#warner.warn('engine_gap', fields, 'batches of the engine are lost');
+    if (clears) this.#clear('gap');
+    // Where losses clear, what was lost before the first batch has misled nobody either.
+    if (this.#config.onEngineGap === 'clear') return;
+    for (const { metrics } of this.relays) {
+      if (replay === 'none') metrics.engineGaps++;
+      else metrics.replayLosses++;
+    }
+  }
+
+  #takeRestart(clears: boolean): void {
+    const fields = { endpoint: this.listener.endpoint, cleared: clears };
+    this.#warner.warn('engine_restart', fields, 'the engine has restarted');
+    if (clears) this.#clear('restart');
+    else if (this.#config.onEngineRestart === 'clear') {
+      // Nothing has left since the last clear.
+      for (const { metrics } of this.relays) metrics.noteAgreement();
+    }
+  }
+
+  #clear(cause: OwnClearCause): void {
+    arena.reset();
+    for (const relay of this.relays) relay.clear(cause);
+  }
+
+  /** Which rank it was for cannot be told, so all of this socket may have lost something. */
+  #noteUnreadable(): void {
+    for (const { metrics } of this.relays) metrics.unreadableMessages++;
+  }
+
+  #replayEndpoint(): string | null {
+    const { replayEndpoint, onEngineGap, dpRank } = this.#config;
+    if (replayEndpoint === null || onEngineGap === 'count') return null;
+    return rankEndpoint(replayEndpoint, this.#first.dpRank - dpRank);
+  }
+
   #warnMalformed(reason: string, payloadBytes: number | null): void {
     const fields = { endpoint: this.listener.endpoint, reason, payloadBytes };
     this.#warner.warn(`malformed_${reason}`, fields, 'an engine message was dropped');
   }
+}
+
+/** `strict` passes on whatever comes, in whatever order. */
+function sequencingOf(config: WorkerConfig): EngineListenerOptions['sequencing'] {
+  const { compat, onEngineGap, onEngineRestart } = config;
+  if (!diverges(compat, 'lost-batches')) return null;
+  return {
+    clearsOnGap: onEngineGap === 'clear',
+    clearsOnRestart: diverges(compat, 'restart') && onEngineRestart === 'clear',
+    holdBatches: config.replayHoldBatches,
+    holdBytes: config.replayHoldBytes,
+    idleMs: config.replayIdleMs,
+    cooldownMs: config.replayCooldownMs,
+  };
 }

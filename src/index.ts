@@ -26,6 +26,8 @@ export { TokenList } from './kernel/token-list.ts';
 export { U64List } from './kernel/u64-list.ts';
 export { EngineBindError } from './listener/engine-listener.ts';
 export { type EngineMessage, type FrameFault, readFrames } from './listener/frames.ts';
+export { Sequencer, type SequencerOptions } from './listener/sequencer.ts';
+export type { SequencerAction } from './listener/sequencer-action.ts';
 export { createLogger, type Logger, type LogOptions } from './log.ts';
 export { RelayMetrics } from './metrics/relay-metrics.ts';
 export { type PipelineConfig, type PipelineDeps, pipeline } from './pipeline.ts';
@@ -47,8 +49,11 @@ export {
   PlacementEvent,
   type PlacementEventType,
 } from './protocol/placement-event.ts';
+export { Publisher, type PublisherOptions } from './protocol/publisher.ts';
+export { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 export { type RouterBatch, RouterEventEncoder } from './protocol/router-event.ts';
 export { STORAGE_TIERS, type StorageTier } from './protocol/storage-tier.ts';
+export { EtcdMissingError } from './router/discovery/etcd-client.ts';
 export { MemorySink } from './sinks/memory.ts';
 export { type PublishOptions, publish } from './sinks/publish.ts';
 export type { RouterEventSink } from './sinks/sink.ts';

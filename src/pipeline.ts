@@ -1,5 +1,6 @@
 /**
- * The data path of one relay: an engine's native batches in, messages on the event plane out.
+ * The data path of one relay: an engine's native batches in, and clears of its rank where they belong
+ * between them; messages on the event plane out.
  *
  * Runs     to its end within the call that pushes a batch; only the coalescer's deadline comes later.
  * Memory   a batch's lists live in the kernel until the caller reads the next message.
@@ -19,21 +20,20 @@ import { numberEvents } from './processor/number-events.ts';
 import { OversizeSplitter } from './processor/oversize-splitter.ts';
 import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import type { RankCleared } from './protocol/rank-cleared.ts';
 import { type PublishOptions, publish } from './sinks/publish.ts';
 import type { RouterEventSink } from './sinks/sink.ts';
 import { runStage } from './stage.ts';
 
 export interface PipelineConfig
   extends NormalizerOptions,
-    Pick<PublishOptions, 'envelopes' | 'onTooLarge'> {
-  readonly workerId: bigint;
+    Pick<PublishOptions, 'publisher' | 'onTooLarge'> {
   readonly batchingTimeoutMs: number;
   readonly maxBatchBlocks: number;
   /** Root stores may be repeats of what is held; see RefcountDedup. */
   readonly fullReports: boolean;
   /** Most bytes of a message, in `safe`; the plane may allow fewer. */
   readonly maxMessageBytes: number;
-  readonly firstEventId?: number;
 }
 
 export interface PipelineDeps {
@@ -45,9 +45,12 @@ export interface PipelineDeps {
   readonly clock?: { readonly scheduler: SchedulerLike; readonly nowMs: () => number };
 }
 
-export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): Observable<void> {
+export function pipeline(
+  native$: Observable<NativeBatch | RankCleared>,
+  deps: PipelineDeps,
+): Observable<void> {
   const { config, liveSet, sink, metrics, clock } = deps;
-  const { compat, workerId, maxTrackedBlocks, maxBatchBlocks } = config;
+  const { compat, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
   // `strict` cuts by events and blocks alone: a message over the plane's limit is lost, ids and all.
@@ -69,7 +72,7 @@ export function pipeline(native$: Observable<NativeBatch>, deps: PipelineDeps): 
       metrics,
     ),
     runStage(() => new RefcountDedup(dedup, metrics)),
-    mustSplit ? runStage(() => new OversizeSplitter(workerId, maxMessageBytes)) : identity,
+    mustSplit ? runStage(() => new OversizeSplitter(maxMessageBytes)) : identity,
     numberEvents(config),
     index(liveSet),
     publish(sink, metrics, { ...config, maxMessageBytes }),

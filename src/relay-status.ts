@@ -6,6 +6,8 @@ import { describeDegraded } from './metrics/degraded.ts';
 import type { PlaneReading } from './metrics/metrics-source.ts';
 import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
 import type { Relay } from './relay.ts';
+import { degradedCodes, hasOnlyFilteredEvents } from './relay-degraded.ts';
+import type { PresenceNotice } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
 import type { OutputHold } from './sinks/output-hold.ts';
 import type { Plane } from './sinks/plane.ts';
@@ -21,29 +23,36 @@ export function rankStatus(
   relay: Relay,
   listener: EngineListener,
   config: WorkerConfig,
+  presence: readonly PresenceNotice[],
 ): RankStatus {
   const { metrics } = relay;
   const latency = metrics.relayLatencySeconds;
-  const lastSequence = listener.lastSequence?.toString() ?? null;
   return {
     dp_rank: relay.dpRank,
-    worker_id: config.workerId.toString(),
+    worker_id: relay.workerId?.toString() ?? null,
     publisher_id: relay.publisherId.toString(),
     plane_endpoint: relay.plane.endpoint,
     state: rankState(relay, listener),
-    degraded: relay.degraded(listener.isConnected).map((code) => describeDegraded(code)),
+    degraded: [
+      ...degradedCodes(relay, listener.isConnected).map((code) => describeDegraded(code)),
+      ...presence.map(({ code, detail }) => describeDegraded(code, detail)),
+    ],
     engine: {
       endpoint: listener.endpoint,
       connected: listener.isConnected,
-      last_seq: lastSequence,
-      emitted_seq: lastSequence,
+      last_seq: listener.lastSequence?.toString() ?? null,
+      emitted_seq: listener.emittedSequence?.toString() ?? null,
       last_batch_age_ms: ageMs(listener.lastMessageAtMs),
-      replay: 'none',
+      replay: listener.replay,
     },
     counters: counters(relay),
     filtered_by_reason: filteredByReason(relay),
     latency_ms: { p50: inMs(latency.quantile(0.5)), p99: inMs(latency.quantile(0.99)) },
-    queues: { outbox: relay.plane.outboxMessages, held: relay.hold.heldMessages },
+    queues: {
+      replay: listener.heldBatches,
+      held: relay.hold.heldMessages,
+      outbox: relay.plane.outboxMessages,
+    },
     blocks: { ...metrics.liveBlocks },
     last_event_id: relay.lastEventId?.toString() ?? null,
     block_size: { configured: config.blockSize, seen: [...metrics.blockSizesSeen] },
@@ -85,10 +94,10 @@ export function recoveryStatus(recovery: RecoveryService): RecoveryStatus {
 }
 
 /** By what reached this rank: its socket may carry others', and what cannot be read is no event. */
-function rankState({ metrics, hasOnlyFilteredEvents }: Relay, listener: EngineListener): RankState {
+function rankState({ metrics }: Relay, listener: EngineListener): RankState {
   if (!listener.isConnected) return 'connecting';
   if (totalOf(metrics.received) === 0) return 'idle';
-  return hasOnlyFilteredEvents ? 'filtered_only' : 'flowing';
+  return hasOnlyFilteredEvents(metrics) ? 'filtered_only' : 'flowing';
 }
 
 function counters({ metrics }: Relay): RankCounters {
@@ -100,7 +109,10 @@ function counters({ metrics }: Relay): RankCounters {
     published_events: totalOf(metrics.publishedEvents),
     published_blocks: totalOf(metrics.publishedBlocks),
     suppressed_removes: metrics.suppressedRemoves,
+    missing_batches: metrics.missingBatches,
     lost_batches: metrics.lostBatches,
+    duplicate_batches: metrics.duplicateBatches,
+    engine_restarts: metrics.engineRestarts,
     malformed: totalOf(metrics.malformed),
   };
 }

@@ -1,32 +1,32 @@
 /**
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
- * Owns     a publisher id (random, new at every start), publish ids from 1, the live set.
+ * Owns     the publisher (worker id, publisher id, publish ids from 1), the live set.
  * Queries  of routers are answered from its index, while its output waits for an answer on its way.
- * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
  */
 import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
-import { assertInvariant, messageOf } from './errors.ts';
+import { messageOf } from './errors.ts';
+import { createEventPlane } from './event-plane.ts';
 import { LiveSet } from './indexer/live-set.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
-import type { DegradedCode } from './metrics/degraded.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
-import { EnvelopeEncoder } from './protocol/envelope.ts';
+import type { ChannelTransport } from './protocol/discovery-records.ts';
+import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import { Publisher } from './protocol/publisher.ts';
+import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 import type { RecoveryIndex } from './protocol/recovery.ts';
+import type { PresentSource } from './router/rank-presence.ts';
 import type { ServedRank } from './router/recovery/recovery-service.ts';
 import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
-import { kvEventsSubject, NatsPlane } from './sinks/nats.ts';
-import { NonePlane } from './sinks/none.ts';
 import { OutputHold } from './sinks/output-hold.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
-import { ZmqPlane } from './sinks/zmq.ts';
 
 /** How long sent messages may stay in a closing ZMQ socket. */
 const ZMQ_LINGER_MS = 500;
@@ -34,8 +34,6 @@ const ZMQ_LINGER_MS = 500;
 export interface RelayDeps {
   readonly config: WorkerConfig;
   readonly dpRank: number;
-  /** 1 … 2^53 − 1. */
-  readonly publisherId: number;
   readonly warner: Pick<Warner, 'warn'>;
   readonly onPlaneChange: (isConnected: boolean) => void;
   /** Shared by all ranks; null on the other planes. */
@@ -44,9 +42,10 @@ export interface RelayDeps {
   readonly onResync: (relay: Relay) => void;
 }
 
-export class Relay {
+export class Relay implements PresentSource {
   readonly dpRank: number;
-  readonly publisherId: number;
+  /** Of the socket that carries this rank. */
+  readonly engineEndpoint: string;
   readonly metrics: RelayMetrics = new RelayMetrics();
   readonly liveSet: LiveSet | null;
   /** Null where routers cannot ask. */
@@ -58,19 +57,35 @@ export class Relay {
   readonly #config: WorkerConfig;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #onPlaneChange: (isConnected: boolean) => void;
+  readonly #publisher: Publisher;
   readonly #resyncs: ResyncMonitor;
-  readonly #native$ = new Subject<NativeBatch>();
+  readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
   constructor(deps: RelayDeps) {
-    const { config, dpRank, publisherId, warner, onPlaneChange, nats } = deps;
+    const { config, dpRank, warner, onPlaneChange, nats } = deps;
     this.dpRank = dpRank;
-    this.publisherId = publisherId;
+    const isShared = config.engineSockets === 'shared';
+    this.engineEndpoint = rankEndpoint(
+      config.engineEndpoint,
+      isShared ? 0 : dpRank - config.dpRank,
+    );
+    this.#publisher = new Publisher({ workerId: config.workerId });
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
     this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
-    this.plane = this.#createPlane(nats);
+    this.plane = createEventPlane(config, {
+      topic: KV_EVENTS_TOPIC,
+      endpoint: rankEndpoint(config.planeEndpoint, dpRank - config.dpRank),
+      publisherId: this.publisherId,
+      nats,
+      metrics: this.metrics,
+      outboxBytes: config.outboxBytes,
+      lingerMs: Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs),
+      resends: diverges(config.compat, 'resend'),
+      onEvent: (event) => this.#takePlaneEvent(event),
+    });
     this.#resyncs = new ResyncMonitor({
       quietMs: config.resyncQuietMs,
       lostMessages: () => totalOf(this.metrics.publishFailures),
@@ -85,6 +100,29 @@ export class Relay {
     this.#ended = this.#runPipeline();
   }
 
+  /** Null while discovery shows no worker: nothing is published. */
+  get workerId(): bigint | null {
+    return this.#publisher.workerId;
+  }
+
+  /** 1 … 2^53 − 1, new at every start and with every incarnation. */
+  get publisherId(): number {
+    return this.#publisher.publisherId;
+  }
+
+  get channel(): ChannelTransport | null {
+    return this.plane.channel;
+  }
+
+  openPublisher(workerId: bigint): void {
+    this.#publisher.open(workerId);
+    this.plane.startPublisher(this.publisherId);
+  }
+
+  closePublisher(): void {
+    this.#publisher.close();
+  }
+
   async start(): Promise<void> {
     await this.plane.start();
     if (this.plane.isConnected) this.planeWasConnected = true;
@@ -92,6 +130,11 @@ export class Relay {
 
   push(batch: NativeBatch): void {
     this.#native$.next(batch);
+  }
+
+  /** Publishes one Cleared of the rank, behind all that was pushed before. */
+  clear(cause: OwnClearCause): void {
+    this.#native$.next(new RankCleared(this.dpRank, cause, performance.now()));
   }
 
   /** What routers' queries about this rank are answered from; null where there is no index. */
@@ -115,52 +158,18 @@ export class Relay {
     this.liveSet?.free();
   }
 
-  /** Id of the event published last; null before the first. */
+  /** Id of the event published last; null before the first of this incarnation. */
   get lastEventId(): number | null {
-    const published = totalOf(this.metrics.publishedEvents);
-    return published === 0 ? null : published;
-  }
-
-  degraded(isEngineConnected: boolean): DegradedCode[] {
-    const { metrics, plane } = this;
-    const codes: DegradedCode[] = [];
-    if (!isEngineConnected) codes.push('engine_disconnected');
-    if (metrics.engineGaps > metrics.engineGapsAtClear) codes.push('engine_gap');
-    if (this.#hasLostMessagesOrRemovals()) codes.push('event_dropped');
-    if (this.#hasOnlyWrongBlockSizes()) codes.push('block_size_mismatch');
-    if (this.hasOnlyFilteredEvents) codes.push('filtered_only');
-    if (!plane.isConnected) codes.push('plane_disconnected');
-    if (!plane.isConnected && metrics.publishFailures.outbox_full > 0)
-      codes.push('outbox_dropping');
-    if (plane.hasSlowSubscriber) codes.push('slow_subscriber');
-    if (metrics.untrackedBlocks + metrics.unindexedBlocks > 0) codes.push('tracking_full');
-    if (metrics.isEngineUnsupported) codes.push('engine_unsupported');
-    return codes;
-  }
-
-  get hasOnlyFilteredEvents(): boolean {
-    return totalOf(this.metrics.received) > 0 && totalOf(this.metrics.accepted) === 0;
-  }
-
-  #hasLostMessagesOrRemovals(): boolean {
-    const { metrics } = this;
-    return (
-      metrics.unreadableMessages > metrics.unreadableMessagesAtClear ||
-      metrics.droppedRemovals > metrics.droppedRemovalsAtClear
-    );
-  }
-
-  #hasOnlyWrongBlockSizes(): boolean {
-    return this.metrics.wrongSizeStores > 0 && this.metrics.usableStores === 0;
+    return this.#publisher.lastEventId;
   }
 
   #runPipeline(): Promise<void> {
-    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, workerId } = this.#config;
+    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks } = this.#config;
     const { blockSize, imageTokenId, videoTokenId, compat, maxMessageBytes } = this.#config;
     const { engineFullReports } = this.#config;
     const run$ = pipeline(this.#native$, {
       config: {
-        workerId,
+        publisher: this.#publisher,
         blockSize,
         imageTokenId,
         videoTokenId,
@@ -170,7 +179,6 @@ export class Relay {
         maxMessageBytes,
         compat,
         fullReports: engineFullReports,
-        envelopes: new EnvelopeEncoder(this.publisherId),
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
@@ -183,32 +191,6 @@ export class Relay {
       // No error handler: an error here is a defect and has to end the process.
       run$.subscribe({ complete: resolve });
     });
-  }
-
-  #createPlane(nats: NatsConnection | null): Plane {
-    const { metrics, publisherId } = this;
-    const config = this.#config;
-    const onEvent = (event: PlaneEvent): void => this.#takePlaneEvent(event);
-    const { outboxBytes } = config;
-    if (config.eventPlane === 'none') return new NonePlane();
-    if (config.eventPlane === 'zmq') {
-      const endpoint = rankEndpoint(config.planeEndpoint, this.dpRank - config.dpRank);
-      const lingerMs = Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs);
-      return new ZmqPlane({ endpoint, publisherId, outboxBytes, lingerMs, onEvent }, metrics);
-    }
-    assertInvariant(nats !== null, 'the NATS plane has no connection');
-    return new NatsPlane(
-      {
-        subject: kvEventsSubject(config.namespace, config.component, config.endpoint),
-        servers: config.natsServer,
-        outboxBytes,
-        resumeDelayMs: config.natsResumeDelayMs,
-        resends: diverges(config.compat, 'resend'),
-        onEvent,
-      },
-      nats,
-      metrics,
-    );
   }
 
   #takePlaneEvent(event: PlaneEvent): void {

@@ -2,25 +2,28 @@
  * Worker: one kvrelay process beside one inference worker.
  *
  * Builds   listener → engine adapter → relay, and the HTTP server over all of it.
- * Start    HTTP, plane, recovery, engine socket: nothing is read before it can be shown and sent.
- * Stop     engine socket, pipeline, recovery, plane, HTTP; what arrived before the stop still leaves.
+ * Start    HTTP, plane, recovery, discovery, engine socket: nothing is read before it can be shown and sent.
+ * Stop     engine socket, pipeline, plane and discovery, recovery, HTTP; what arrived before the stop still leaves.
  */
-import { randomBytes } from 'node:crypto';
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { maskedSettings } from './config/masked-settings.ts';
 import { usesNats } from './config/recovery-settings.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
-import { NatsConnection } from './connections/nats.ts';
-import { natsClientOptions } from './connections/nats-access.ts';
+import type { NatsConnection } from './connections/nats.ts';
+import { createPresence } from './discovery.ts';
 import { EngineSource } from './engine-source.ts';
-import { messageOf } from './errors.ts';
+import { EventLoopLag } from './event-loop-lag.ts';
+import { createNats } from './event-plane.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
+import { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { RecoveryCounts } from './metrics/recovery-counts.ts';
 import { createRegistry } from './metrics/registry.ts';
+import { randomPublisherId } from './protocol/publisher.ts';
 import { createRecovery } from './recovery.ts';
 import { Relay } from './relay.ts';
+import { degradedCodes } from './relay-degraded.ts';
 import { planeReading, planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
+import type { Presence } from './router/presence.ts';
 import type { RecoveryService, ServedRank } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
 import type {
@@ -30,6 +33,7 @@ import type {
   WorkerState,
 } from './status/status-source.ts';
 import { VERSION } from './version.ts';
+import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
 
 export interface Worker extends StatusSource {
   start(): Promise<void>;
@@ -47,14 +51,13 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
   return new RelayWorker(config, deps.logger);
 }
 
-/** The event loop is taken for stuck when its clock has not ticked for this long. */
-const STUCK_MS = 10_000;
-const TICK_MS = 1000;
-
 const NO_RECOVERY = new RecoveryCounts();
 
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
+
+/** Most time that withdrawing takes; what then still stands expires. */
+const WITHDRAW_MS = 1000;
 
 class RelayWorker implements Worker {
   readonly #config: WorkerConfig;
@@ -64,13 +67,15 @@ class RelayWorker implements Worker {
   readonly #sources: readonly EngineSource[];
   /** One for all ranks, for events and queries; null where neither uses it. */
   readonly #nats: NatsConnection | null;
+  /** Null where no load is published. */
+  readonly #load: WorkerLoad | null;
+  readonly #discoveryMetrics = new DiscoveryMetrics();
+  readonly #presence: Presence;
   /** Null where routers cannot ask. */
   readonly #recovery: RecoveryService | null;
   readonly #server: StatusServer | null;
-  readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
+  readonly #loopLag = new EventLoopLag();
   readonly #startedAt = new Date();
-  #lastTickMs = performance.now();
-  #ticker: NodeJS.Timeout | undefined;
   #wasReady = false;
   #stopping: Promise<void> | null = null;
   httpUrl: string | null = null;
@@ -85,29 +90,37 @@ class RelayWorker implements Worker {
       const rank = dpRank + offset;
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
-      const publisherId = randomPublisherId();
       const onResync = (): void => this.#announceAnew(rank);
-      return new Relay({ ...shared, dpRank: rank, publisherId, onPlaneChange, onResync });
+      return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
+    this.#load = createWorkerLoad({ ...shared, publisherId: randomPublisherId() });
     const rank = (dpRank: number): ServedRank | null =>
       this.#relays.find((relay) => relay.dpRank === dpRank)?.served ?? null;
     this.#recovery = createRecovery(config, { nats: this.#nats, warner: this.#warner, rank });
+    this.#presence = createPresence(config, this.#relays, {
+      recovery: this.#recovery,
+      metrics: this.#discoveryMetrics,
+      warner: this.#warner,
+      onWorker: (workerId) => {
+        logger.info({ workerId }, 'worker');
+        this.#load?.takeWorker(workerId);
+      },
+    });
     this.#server = this.#createServer();
   }
 
   async start(): Promise<void> {
-    this.#loopDelay.enable();
-    this.#ticker = setInterval(() => {
-      this.#lastTickMs = performance.now();
-    }, TICK_MS);
+    this.#loopLag.start();
     if (this.#server !== null) this.httpUrl = (await this.#server.start()).url;
     if (this.#stopping === null) this.#nats?.start();
     for (const relay of this.#relays) if (this.#stopping === null) await relay.start();
+    if (this.#stopping === null) await this.#load?.start();
     if (this.#stopping === null) await this.#recovery?.start();
+    if (this.#stopping === null) await this.#presence.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
   }
 
@@ -117,7 +130,7 @@ class RelayWorker implements Worker {
   }
 
   live(): boolean {
-    return performance.now() - this.#lastTickMs < STUCK_MS;
+    return !this.#loopLag.isStuck;
   }
 
   ready(): Readiness {
@@ -126,17 +139,21 @@ class RelayWorker implements Worker {
     if (!this.#wasReady) {
       for (const { listener } of this.#sources) {
         if (!listener.wasConnected) waitingFor.push(`the engine at ${listener.endpoint}`);
+        else if (!listener.isCaughtUp) waitingFor.push(`the replay of ${listener.endpoint}`);
       }
       for (const { plane, planeWasConnected } of this.#relays) {
         if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);
       }
+      waitingFor.push(...this.#presence.waitingFor);
       this.#wasReady = waitingFor.length === 0;
     }
     return { ready: waitingFor.length === 0, waitingFor: [...new Set(waitingFor)] };
   }
 
   status(): StatusSnapshot {
-    const ranks = this.#ranks((relay, { listener }) => rankStatus(relay, listener, this.#config));
+    const ranks = this.#ranks((relay, { listener }) =>
+      rankStatus(relay, listener, this.#config, this.#presence.notices(relay.dpRank)),
+    );
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
@@ -147,6 +164,7 @@ class RelayWorker implements Worker {
       plane: planeStatus(this.#relays),
       recovery: this.#recovery && recoveryStatus(this.#recovery),
       ranks,
+      worker_load: this.#load?.status() ?? null,
       sources: [],
     };
   }
@@ -158,6 +176,7 @@ class RelayWorker implements Worker {
   /** Routers that follow the rank take a fresh dump. */
   #announceAnew(dpRank: number): void {
     this.#warner.warn('source_resync', { dpRank }, 'routers may have missed events for good');
+    this.#presence.renewRank(dpRank);
   }
 
   #createServer(): StatusServer | null {
@@ -173,28 +192,33 @@ class RelayWorker implements Worker {
   }
 
   #metricsSource(): MetricsSource {
-    const { namespace, component, workerId } = this.#config;
+    const { namespace, component } = this.#config;
+    const workerIdHex = (): string => this.#relays[0]?.workerId?.toString(16) ?? '';
     return {
       version: VERSION,
-      labels: { namespace, component, workerIdHex: workerId.toString(16) },
+      labels: {
+        namespace,
+        component,
+        get workerIdHex() {
+          return workerIdHex();
+        },
+      },
       relays: () =>
         this.#ranks((relay, { listener }) => ({
           dpRank: relay.dpRank,
           metrics: relay.metrics,
           engineConnected: listener.isConnected,
-          degraded: relay.degraded(listener.isConnected),
+          degraded: [
+            ...degradedCodes(relay, listener.isConnected),
+            ...this.#presence.notices(relay.dpRank).map(({ code }) => code),
+          ],
         })),
+      discovery: this.#discoveryMetrics,
       plane: () => planeReading(this.#relays),
+      load: () => this.#load?.metrics ?? null,
       recovery: () => this.#recovery?.counts ?? NO_RECOVERY,
-      eventLoopLagSeconds: () => this.#takeLoopLagSeconds(),
+      eventLoopLagSeconds: () => this.#loopLag.takeSeconds(),
     };
-  }
-
-  /** Longest hold of the event loop since the last scrape. */
-  #takeLoopLagSeconds(): number {
-    const lagNs = this.#loopDelay.max;
-    this.#loopDelay.reset();
-    return lagNs / 1e9;
   }
 
   async #stop(): Promise<void> {
@@ -202,13 +226,16 @@ class RelayWorker implements Worker {
     const deadlineMs = performance.now() + shutdownTimeoutMs;
     const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
-    await this.#recovery?.stop();
     const drainMs = Math.max(0, deadlineMs - performance.now());
-    await Promise.all(this.#relays.map((relay) => relay.stop(drainMs)));
+    const parts = [...this.#relays, ...(this.#load === null ? [] : [this.#load])];
+    const drained = Promise.all(parts.map((part) => part.stop(drainMs)));
+    // At once: a plane or a registry that is away takes its whole time.
+    await Promise.all([drained, this.#presence.stop(WITHDRAW_MS)]);
+    // Last of what a source announces: no router is told to ask where nobody answers.
+    await this.#recovery?.stop();
     await this.#nats?.stop();
     await this.#server?.stop();
-    clearInterval(this.#ticker);
-    this.#loopDelay.disable();
+    this.#loopLag.stop();
     this.#warner.flush();
   }
 
@@ -217,18 +244,4 @@ class RelayWorker implements Worker {
     if (!this.ready().ready) return 'starting';
     return isDegraded ? 'degraded' : 'ready';
   }
-}
-
-function createNats(config: WorkerConfig, warner: Pick<Warner, 'warn'>): NatsConnection {
-  return new NatsConnection({
-    client: natsClientOptions(config.natsServer, config),
-    startupTimeoutMs: config.natsStartupConnectTimeoutSeconds * 1000,
-    onError: (error) =>
-      warner.warn('plane_error', { reason: messageOf(error) }, 'NATS cannot be reached'),
-  });
-}
-
-/** Random, 1 … 2^53 − 1: routers read it from JSON. */
-function randomPublisherId(): number {
-  return Number(BigInt.asUintN(53, randomBytes(8).readBigUInt64BE())) || 1;
 }

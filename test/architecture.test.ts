@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest';
 
 const MAX_FILE_LINES = 250;
 
-const GROUND_FLOOR = ['errors.ts', 'stage.ts', 'log.ts', 'version.ts'];
+const GROUND_FLOOR = ['errors.ts', 'event-loop-lag.ts', 'stage.ts', 'log.ts', 'version.ts'];
 const STAGES = ['listener', 'engines', 'processor', 'batching', 'dedup', 'indexer', 'sinks'];
 const EDGES = ['connections', 'listener', 'sinks', 'router', 'stores', 'status', 'cli'];
 
@@ -37,16 +37,24 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 /** The same for what lies above the folders; the pipeline gets native batches, not a listener. */
 const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', ...STAGES.slice(1)],
-  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
-  'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'event-plane.ts': Object.keys(FOLDERS),
+  'discovery.ts': Object.keys(FOLDERS),
+  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts'],
+  'relay-degraded.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts', 'relay-degraded.ts'],
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'recovery.ts': Object.keys(FOLDERS),
+  'worker-load.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
   'worker.ts': [
     ...Object.keys(FOLDERS),
+    'discovery.ts',
+    'recovery.ts',
     'relay.ts',
+    'relay-degraded.ts',
     'relay-status.ts',
     'engine-source.ts',
-    'recovery.ts',
+    'event-plane.ts',
+    'worker-load.ts',
   ],
   cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
   'index.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],

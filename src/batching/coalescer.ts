@@ -64,9 +64,12 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
    */
   keepPending(): void {
     if (this.#pending === null) return;
-    this.#keptBlockHashes.hold(this.#pending.blockHashes);
-    if (this.#pending.tokensHashes !== null)
-      this.#keptTokensHashes.hold(this.#pending.tokensHashes);
+    const { blockHashes, tokensHashes } = this.#pending;
+    if (blockHashes.isKept && tokensHashes?.isKept !== false) return;
+    this.#pending = this.#pending.withLists(
+      this.#keptBlockHashes.hold(blockHashes),
+      tokensHashes === null ? null : this.#keptTokensHashes.hold(tokensHashes),
+    );
   }
 
   #continues(pending: PlacementEvent, next: PlacementEvent): boolean {

@@ -1,8 +1,8 @@
 /** The flags of `kvrelay inspect`, and what its argument stands for. */
 import { MAX_PORT, parseZmqAddress, type ZmqAddress } from '../config/addresses.ts';
 import { integer, nonEmptyText, text, toggle } from '../config/kinds.ts';
-import { parseNatsServers } from '../config/nats-servers.ts';
 import { type NatsSettings, natsSettings } from '../config/nats-settings.ts';
+import { parseNatsServers } from '../config/server-lists.ts';
 import type { Environment } from '../config/sources.ts';
 import { ConfigError } from '../errors.ts';
 import {

@@ -9,6 +9,7 @@
  * Keeps    the last `bufferSteps` batches for replays, those too that were never sent live.
  * Silent   to requests of another shape, and to nobody: an XPUB with no subscriber sends nothing.
  */
+import { existsSync, rmSync } from 'node:fs';
 import { Router, XPublisher } from 'zeromq';
 import { errorCode, KvRelayError } from '../errors.ts';
 
@@ -52,6 +53,9 @@ const MAX_REQUEST_BYTES = 1024;
 /** After a restart the port may still be in the hands of the life before. */
 const BIND_TRIES = 40;
 const BIND_RETRY_MS = 50;
+/** What is on its way in a closed socket keeps its file. */
+const FILE_GONE_MS = LINGER_MS + 500;
+const FILE_POLL_MS = 10;
 
 interface KeptBatch {
   readonly sequence: bigint;
@@ -132,9 +136,8 @@ export class PlayedEngine {
   async close(): Promise<void> {
     for (const socket of [this.#publisher, this.#router]) {
       const endpoint = socket?.lastEndpoint;
-      // A file would be removed some time later, then perhaps that of the life behind this one.
-      if (endpoint?.startsWith('ipc://')) await socket?.unbind(endpoint).catch(() => undefined);
       socket?.close();
+      if (endpoint?.startsWith('ipc://')) await untilGone(endpoint.slice('ipc://'.length));
     }
     this.#kept = [];
   }
@@ -177,6 +180,18 @@ export class PlayedEngine {
     }
     await router.send([identity, EMPTY, ...(isNew ? [EMPTY] : []), END_MARKER, EMPTY]);
   }
+}
+
+/**
+ * libzmq removes the file of a closed socket in its own time, then perhaps that of the life behind this
+ * one. Not unbound instead: that works on another thread, and can abort the process.
+ */
+async function untilGone(path: string): Promise<void> {
+  const deadlineMs = performance.now() + FILE_GONE_MS;
+  while (existsSync(path) && performance.now() < deadlineMs) {
+    await new Promise((resolve) => setTimeout(resolve, FILE_POLL_MS));
+  }
+  rmSync(path, { force: true });
 }
 
 function common(endpoint: string): { linger: number; ipv6: boolean } {

@@ -13,7 +13,7 @@ import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { oneLine } from '../errors.ts';
 import { EngineBindError } from '../listener/engine-listener.ts';
 import { readFrames } from '../listener/frames.ts';
-import { Sequencer } from '../listener/sequencer.ts';
+import { GapCounter } from '../listener/gap-counter.ts';
 import { createLogger, createWarner, type Logger, type Warner } from '../log.ts';
 import {
   EXIT_FAILED,
@@ -69,7 +69,7 @@ class Recorder {
   readonly #redactor: Redactor | null;
   readonly #socket: Subscriber;
   readonly #peers: PeerCount;
-  readonly #sequencer = new Sequencer();
+  readonly #numbers = new GapCounter();
   #fail: (error: unknown) => void = () => undefined;
   #reader: MessageReader | null = null;
   #boundTo: string | null = null;
@@ -206,8 +206,8 @@ class Recorder {
       );
       return;
     }
-    const isFirst = this.#sequencer.highest === null;
-    const missingBatches = this.#sequencer.observe(message.sequence);
+    const isFirst = this.#numbers.highest === null;
+    const missingBatches = this.#numbers.observe(message.sequence);
     // What came before the recording began is not missing in it.
     if (isFirst) return;
     this.#missing += missingBatches;

@@ -82,6 +82,12 @@ export function connectable(address: ZmqAddress): ZmqAddress {
   return address.transport === 'ipc' || host === null ? address : { ...address, host };
 }
 
+/** Where the ZMQ plane publishes worker load: behind its last rank, or beside its only one. */
+export function loadEndpoint(planeEndpoint: string, dpSize: number): string {
+  if (planeEndpoint.startsWith('ipc://')) return `${planeEndpoint}.load`;
+  return rankEndpoint(planeEndpoint, dpSize);
+}
+
 /**
  * The endpoint of the rank `offset` behind the first: engines add it to their port. Port 0 stays, it
  * asks for a free one. An ipc endpoint has no port and stands for one rank only.

@@ -1,8 +1,17 @@
 /** Checks that need more than one setting. */
-import { ConfigError, messageOf } from '../errors.ts';
-import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
+import { ConfigError } from '../errors.ts';
+import {
+  connectable,
+  formatZmqAddress,
+  loadEndpoint,
+  MAX_PORT,
+  parseZmqAddress,
+  type ZmqAddress,
+} from './addresses.ts';
+import { planeBindAddress } from './discovery-checks.ts';
 import { U32_MAX } from './kinds.ts';
 import { usesNats } from './recovery-settings.ts';
+import { checkPair, checkReadable, checkTls, nameOf, refusal } from './refusal.ts';
 import {
   type SettingKey,
   type SettingValues,
@@ -12,21 +21,26 @@ import {
 } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
 
-type Addresses = Pick<SettingValues, 'engineEndpoint' | 'planeEndpoint'>;
+type Addresses = Pick<SettingValues, 'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint'>;
 
-/** Both addresses as they are used: every rank's port exists, and wildcards are only bound. */
+/** The addresses as they are used: every rank's port exists, and wildcards are only bound. */
 export function checkAddresses(
   values: SettingValues,
   given: GivenSettings,
   warnings: string[],
 ): Addresses {
-  const { dpRank, dpSize, engineEndpoint, planeEndpoint, engineBind } = values;
+  const { dpRank, dpSize, engineEndpoint, replayEndpoint, planeEndpoint, engineBind } = values;
   if (dpRank + dpSize - 1 > U32_MAX) {
     throw refusal('dpRank', given, `gives rank ${dpRank + dpSize - 1}`, `ranks 0 to ${U32_MAX}`);
   }
   const isShared = values.engineSockets === 'shared';
-  checkPorts('engineEndpoint', { ...values, dpSize: isShared ? 1 : dpSize }, given);
-  if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', values, given);
+  const sockets = isShared ? 1 : dpSize;
+  checkPorts('engineEndpoint', engineEndpoint, { ...values, dpSize: sockets }, given);
+  if (replayEndpoint !== null) {
+    checkPorts('replayEndpoint', replayEndpoint, { ...values, dpSize: sockets }, given);
+    checkApart(engineEndpoint, replayEndpoint, sockets, given);
+  }
+  if (!isFreePort(planeEndpoint)) checkPorts('planeEndpoint', planeEndpoint, values, given);
   // In strict a socket has one relay, under whose ids all its events go, as one Dynamo publisher has.
   if (isShared && dpSize > 1 && values.compat === 'strict') {
     const allowed = '--dp-size 1 with it, or --compat safe';
@@ -36,13 +50,35 @@ export function checkAddresses(
     engineEndpoint: engineBind
       ? engineEndpoint
       : connectTo(engineEndpoint, nameOf('engineEndpoint', given), warnings),
-    planeEndpoint,
+    // The engine binds it, whatever it does with its other socket.
+    replayEndpoint:
+      replayEndpoint && connectTo(replayEndpoint, nameOf('replayEndpoint', given), warnings),
+    planeEndpoint: planeBindAddress(values),
   };
 }
 
-function checkPorts(key: keyof Addresses, values: SettingValues, given: GivenSettings): void {
-  const address = values[key];
-  const { dpRank, dpSize } = values;
+/** Ranks count up from both ports, so one of them must not run into the other. */
+function checkApart(
+  engine: ZmqAddress,
+  replay: ZmqAddress,
+  sockets: number,
+  given: GivenSettings,
+): void {
+  const areApart =
+    engine.transport === 'tcp' && replay.transport === 'tcp'
+      ? engine.host !== replay.host || Math.abs(engine.port - replay.port) >= sockets
+      : formatZmqAddress(engine) !== formatZmqAddress(replay);
+  if (areApart) return;
+  const problem = `is the address of an engine's events (${formatZmqAddress(engine)})`;
+  throw refusal('replayEndpoint', given, problem, 'another port for each rank');
+}
+
+function checkPorts(
+  key: keyof Addresses,
+  address: ZmqAddress,
+  { dpRank, dpSize }: Pick<SettingValues, 'dpRank' | 'dpSize'>,
+  given: GivenSettings,
+): void {
   if (address.transport === 'ipc') {
     if (dpSize === 1) return;
     throw refusal(key, given, `has no port for each of ${dpSize} ranks`, 'tcp://HOST:PORT');
@@ -71,6 +107,22 @@ function connectTo(address: ZmqAddress, name: string, warnings: string[]): ZmqAd
       `${formatZmqAddress(rewritten)} is used`,
   );
   return rewritten;
+}
+
+/** Only some engines name what worker load is made of, and the ZMQ plane needs an address for it. */
+export function checkEngineMetrics(values: SettingValues, given: GivenSettings): void {
+  const { engineMetrics, engine, eventPlane, planeEndpoint, dpSize } = values;
+  if (engineMetrics === null) return;
+  if (engine === 'trtllm') {
+    const problem = 'has no series that tells used blocks for --engine trtllm';
+    throw refusal('engineMetrics', given, problem, '--engine vllm or sglang with it');
+  }
+  if (eventPlane !== 'zmq') return;
+  const endpoint = loadEndpoint(formatZmqAddress(planeEndpoint), dpSize);
+  const address = parseZmqAddress(endpoint);
+  if (address !== undefined && (address.transport === 'ipc' || address.port <= MAX_PORT)) return;
+  const allowed = 'one that leaves room for a further port or a longer path';
+  throw refusal('planeEndpoint', given, `makes worker load's address ${endpoint}`, allowed);
 }
 
 /** `strict` is Dynamo's behaviour: what tunes something it does not have contradicts it. */
@@ -111,15 +163,7 @@ export function checkNatsAccess(
   checkPair('natsTlsClientCertPath', 'natsTlsClientKeyPath', given);
   const plain = values.natsServer.find((server) => !server.startsWith('tls://'));
   const tlsSetting = TLS_SETTINGS.find((key) => values[key]);
-  if (plain !== undefined && tlsSetting !== undefined) {
-    throw new ConfigError({
-      setting: nameOf('natsServer', given),
-      value: plain,
-      problem: `contradicts ${nameOf(tlsSetting, given)}`,
-      allowed: 'tls:// servers only',
-      remedy: 'Write tls:// for every server, or unset the variable',
-    });
-  }
+  checkTls('natsServer', plain, tlsSetting, given, 'tls');
   const methods = AUTH_METHODS.filter((key) => values[key] !== null).map((key) =>
     nameOf(key, given),
   );
@@ -145,45 +189,5 @@ export function checkNatsFiles(
     });
   }
   const files = [...(method === 'natsAuthCredentialsFile' ? [method] : []), ...TLS_FILES];
-  for (const key of files) {
-    const path = values[key];
-    if (path === null) continue;
-    try {
-      readFile(path);
-    } catch (error) {
-      throw new ConfigError({
-        setting: nameOf(key, given),
-        value: path,
-        problem: `cannot be read (${messageOf(error)})`,
-        allowed: 'a readable file',
-        remedy: 'Correct the path or the permissions of the file',
-      });
-    }
-  }
-}
-
-function checkPair(first: SettingKey, second: SettingKey, given: GivenSettings): void {
-  if (given.has(first) === given.has(second)) return;
-  const [present, missing] = given.has(first) ? [first, second] : [second, first];
-  throw new ConfigError({
-    setting: nameOf(missing, given),
-    problem: `is missing beside ${nameOf(present, given)}`,
-    allowed: 'both or neither',
-    remedy: 'Set the missing one, or unset the other',
-  });
-}
-
-function refusal(
-  key: SettingKey,
-  given: GivenSettings,
-  problem: string,
-  allowed: string,
-): ConfigError {
-  const value = given.get(key)?.text ?? '';
-  const { remedy } = settingOf(key);
-  return new ConfigError({ setting: nameOf(key, given), value, problem, allowed, remedy });
-}
-
-function nameOf(key: SettingKey, given: GivenSettings): string {
-  return given.get(key)?.name ?? settingName(key);
+  for (const key of files) checkReadable(key, values[key], given, readFile);
 }

@@ -1,6 +1,15 @@
 /** Settings of the engine side: which socket, which ranks, and how its blocks are counted. */
 import type { ZmqAddress } from './addresses.ts';
-import { choice, integer, nonEmptyText, text, toggle, U32_MAX, zmqAddress } from './kinds.ts';
+import {
+  choice,
+  httpUrl,
+  integer,
+  nonEmptyText,
+  text,
+  toggle,
+  U32_MAX,
+  zmqAddress,
+} from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 const ENGINES = ['vllm', 'sglang', 'trtllm'] as const;
@@ -19,6 +28,8 @@ export interface EngineSettings {
   readonly engineReceiveHwm: number;
   readonly engineMaxMessageBytes: number;
   readonly engineFullReports: boolean;
+  /** Metrics page; null: no worker load is published. */
+  readonly engineMetrics: string | null;
   readonly dpRank: number;
   readonly dpSize: number;
   readonly blockSize: number;
@@ -100,6 +111,16 @@ export const engineSettings: SettingRows<EngineSettings> = {
     strictLacks: 'counts every store',
     help: 'Take a root store whose 2 or more blocks are all held for a repeat, and do not count it',
     remedy: 'Turn it on only where clients ask the engine for full reports',
+  },
+  engineMetrics: {
+    flag: '--engine-metrics',
+    environment: 'KVRELAY_ENGINE_METRICS',
+    kind: httpUrl,
+    fallback: null,
+    strictLacks: 'publishes no worker load',
+    help: "Publish the worker's load (used KV blocks) from this Prometheus page of the engine",
+    remedy:
+      'Give the address of the metrics page of the engine, such as http://127.0.0.1:8000/metrics',
   },
   dpRank: {
     flag: '--dp-rank',

@@ -1,6 +1,5 @@
 /** Warnings about what was given and has no effect: no reason not to start, but not silent either. */
 import { knownVariables } from './lookup.ts';
-import { unusedHostVariables } from './not-yet.ts';
 import { usesNats } from './recovery-settings.ts';
 import { type SettingValues, settingKeys, settingOf } from './settings-table.ts';
 import type { Environment, GivenSettings } from './sources.ts';
@@ -10,11 +9,6 @@ const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_|$)|_PORT(_|$)/;
 
 export function environmentWarnings(env: Environment): string[] {
   const warnings: string[] = [];
-  for (const [variable, effect] of unusedHostVariables) {
-    const value = env[variable];
-    if (!value || value === 'none') continue;
-    warnings.push(`${variable} is set but not used yet: ${effect}`);
-  }
   for (const variable of Object.keys(env).sort()) {
     if (variable.startsWith('DYN_TCP_TLS_') && env[variable]) {
       warnings.push(`${variable} is set but not used yet: router queries are answered without TLS`);
@@ -26,17 +20,27 @@ export function environmentWarnings(env: Environment): string[] {
   return warnings;
 }
 
-/** Settings of a plane that is not used. From the environment they may be meant for other processes. */
+/** Settings of another event plane or discovery. From the environment they may be meant for other processes. */
 export function unusedWarnings(values: SettingValues, given: GivenSettings): string[] {
-  const { eventPlane } = values;
+  const { discovery, eventPlane, onEngineGap, replayEndpoint } = values;
   const warnings: string[] = [];
+  const replay = given.get('replayEndpoint');
+  if (replayEndpoint !== null && onEngineGap === 'count') {
+    warnings.push(`${replay?.name} has no effect: missing batches are only counted`);
+  }
   for (const key of settingKeys) {
-    const { onlyOnPlane } = settingOf(key);
+    const { onlyOnPlane, onlyWithDiscovery } = settingOf(key);
     const setting = given.get(key);
-    if (onlyOnPlane === undefined || onlyOnPlane === eventPlane) continue;
-    if (onlyOnPlane === 'nats' && usesNats(values)) continue;
     if (setting?.source !== 'flag' && setting?.source !== 'file') continue;
-    warnings.push(`${setting.name} has no effect: the event plane is ${eventPlane}`);
+    const isOfPlane = onlyOnPlane === eventPlane || (onlyOnPlane === 'nats' && usesNats(values));
+    if (onlyOnPlane !== undefined && !isOfPlane) {
+      warnings.push(`${setting.name} has no effect: the event plane is ${eventPlane}`);
+    }
+    const isUsed =
+      onlyWithDiscovery === 'any' ? discovery !== 'none' : onlyWithDiscovery === discovery;
+    if (onlyWithDiscovery !== undefined && !isUsed) {
+      warnings.push(`${setting.name} has no effect: discovery is ${discovery}`);
+    }
   }
   return warnings;
 }

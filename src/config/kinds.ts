@@ -4,12 +4,14 @@
  */
 import {
   type HttpAddress,
+  isHost,
   isIpAddress,
   parseHttpAddress,
   parseZmqAddress,
   type ZmqAddress,
 } from './addresses.ts';
-import { parseNatsServers } from './nats-servers.ts';
+import { parseEtcdServers, parseNatsServers } from './server-lists.ts';
+import { parseZmqBrokers } from './zmq-brokers.ts';
 
 export interface Kind<Value> {
   /** Stands for the value in the help text; null: the flag stands alone. */
@@ -40,7 +42,7 @@ export function integer(min: number, max: number, placeholder = 'N'): Kind<numbe
   };
 }
 
-export const u64: Kind<bigint> = {
+const u64: Kind<bigint> = {
   placeholder: 'ID',
   allowed: 'an integer from 0 to 18446744073709551615, decimal or 0x hex',
   isNumber: true,
@@ -49,6 +51,12 @@ export const u64: Kind<bigint> = {
     const value = BigInt(text);
     return value <= U64_MAX ? value : undefined;
   },
+};
+
+export const workerIdKind: Kind<bigint | 'auto'> = {
+  ...u64,
+  allowed: `${u64.allowed}, or auto`,
+  parse: (text) => (text === 'auto' ? text : u64.parse(text)),
 };
 
 export function choice<const Name extends string>(...names: readonly Name[]): Kind<Name> {
@@ -121,10 +129,46 @@ export const httpAddress: Kind<HttpAddress | null> = {
   parse: (given) => (given === 'off' ? null : parseHttpAddress(given)),
 };
 
+/** Without a path it is /metrics, where every engine has it. */
+export const httpUrl: Kind<string> = {
+  placeholder: 'URL',
+  allowed: 'http://HOST[:PORT][/PATH] or https://…, without a user name, query or fragment',
+  parse: (given) => {
+    if (!/^https?:\/\/[^\s@?#\\]+$/.test(given) || !URL.canParse(given)) return undefined;
+    const url = new URL(given);
+    if (url.pathname === '/') url.pathname = '/metrics';
+    return given.length <= MAX_TEXT_CHARACTERS ? url.href : undefined;
+  },
+};
+
 export const natsServers: Kind<readonly string[]> = {
   placeholder: 'URL[,URL…]',
   allowed: 'nats://HOST[:PORT] or tls://HOST[:PORT] without a user name, comma separated',
   parse: parseNatsServers,
+};
+
+export const etcdServers: Kind<readonly string[]> = {
+  placeholder: 'URL[,URL…]',
+  allowed:
+    'http://HOST[:PORT] or https://HOST[:PORT] without a user name, comma separated, of one kind',
+  parse: parseEtcdServers,
+};
+
+export const zmqBrokers: Kind<readonly string[]> = {
+  placeholder: 'XSUB,XPUB',
+  allowed: 'xsub=tcp://HOST:PORT[;…],xpub=tcp://HOST:PORT[;…]',
+  parse: parseZmqBrokers,
+};
+
+/** An IP address or a name; IPv6 with or without brackets. */
+export const literalHost: Kind<string> = {
+  placeholder: 'HOST',
+  allowed: 'an address of this host, without a port',
+  parse: (given) => {
+    if (/^[A-Za-z0-9._-]+$/.test(given)) return isHost(given) ? given : undefined;
+    const ipv6 = given.replace(/^\[(.*)\]$/, '$1');
+    return /^[0-9a-fA-F:.]+$/.test(ipv6) && isHost(`[${ipv6}]`) ? ipv6 : undefined;
+  },
 };
 
 /** `a`, `a or b`, `a, b or c`. */

@@ -6,8 +6,15 @@
  */
 import { ConfigError } from '../errors.ts';
 import { formatZmqAddress } from './addresses.ts';
-import { checkAddresses, checkCompat, checkNatsAccess, checkNatsFiles } from './checks.ts';
+import {
+  checkAddresses,
+  checkCompat,
+  checkEngineMetrics,
+  checkNatsAccess,
+  checkNatsFiles,
+} from './checks.ts';
 import { fromFile } from './config-file.ts';
+import { checkDiscovery } from './discovery-checks.ts';
 import { environmentWarnings, unusedWarnings } from './environment-warnings.ts';
 import { MAX_BATCHING_TIMEOUT_MS } from './relay-settings.ts';
 import {
@@ -53,18 +60,23 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   const warnings: string[] = [];
   const addresses = checkAddresses(values, given, warnings);
   checkCompat(values, given);
+  checkEngineMetrics(values, given);
   checkNatsAccess(values, given, warnings);
   checkNatsFiles(values, given, readFile);
+  checkDiscovery(values, given, readFile);
   const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);
   warnings.push(...unusedWarnings(values, given), ...environmentWarnings(env));
   return Object.freeze({
     ...values,
     batchingTimeoutMs,
     engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
+    replayEndpoint: addresses.replayEndpoint && formatZmqAddress(addresses.replayEndpoint),
     planeEndpoint: formatZmqAddress(addresses.planeEndpoint),
     natsServer: Object.freeze([...values.natsServer]),
     http: values.http && Object.freeze(values.http),
-    workerId: values.workerId ?? randomWorkerId(random),
+    etcdEndpoints: Object.freeze([...values.etcdEndpoints]),
+    zmqBroker: values.zmqBroker && Object.freeze([...values.zmqBroker]),
+    workerId: workerIdOf(values, random),
     warnings: Object.freeze(warnings),
   });
 }
@@ -101,6 +113,15 @@ function capBatchingTimeout(
     `${name} ${batchingTimeoutMs} is above the limit: ${MAX_BATCHING_TIMEOUT_MS} is used`,
   );
   return MAX_BATCHING_TIMEOUT_MS;
+}
+
+/** Null: the worker that discovery shows. */
+function workerIdOf(
+  { workerId, discovery }: SettingValues,
+  random: (byteCount: number) => Uint8Array,
+): bigint | null {
+  if (typeof workerId === 'bigint') return workerId;
+  return discovery === 'none' ? randomWorkerId(random) : null;
 }
 
 /** 53 bits, so that JSON readers keep it exact; 0 is left out, it looks like an unset id. */

@@ -15,7 +15,8 @@ export function maskedSettings(config: WorkerConfig): Record<SettingKey, ShownVa
 function shownValue(config: WorkerConfig, key: SettingKey): ShownValue {
   if (settingOf(key).secret) return config[key] === null ? null : '***';
   if (key === 'http') return config.http === null ? 'off' : formatHttpAddress(config.http);
-  if (key === 'natsServer') return config.natsServer.join(',');
-  if (key === 'workerId') return config.workerId.toString();
+  if (key === 'natsServer' || key === 'etcdEndpoints') return config[key].join(',');
+  if (key === 'zmqBroker') return config.zmqBroker?.join(';') ?? null;
+  if (key === 'workerId') return config.workerId?.toString() ?? 'auto';
   return config[key];
 }

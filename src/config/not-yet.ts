@@ -13,28 +13,14 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const GAPS = 'Missing engine batches are counted in kvrelay_engine_missing_batches_total';
-const RESTARTS = 'Clear the router when the engine restarts';
-const BROKERLESS = 'Routers connect to --plane-endpoint, or use --event-plane nats';
-const NO_DISCOVERY = 'Tell routers the address and the worker id yourself';
 const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
 const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
-  notYet('--replay-endpoint', GAPS),
-  notYet('--zmq-broker', BROKERLESS, { environment: 'DYN_ZMQ_BROKER_URL' }),
-  notYet(null, BROKERLESS, { environment: 'DYN_ZMQ_BROKER_ENABLED', accepted: ['off'] }),
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
-  notYet('--discovery', NO_DISCOVERY, { environment: null, accepted: ['none'] }),
-  notYet('--discovery-dir', NO_DISCOVERY, { environment: null }),
-  notYet('--etcd-endpoints', NO_DISCOVERY, { environment: null }),
-  notYet('--on-ambiguous', 'Run one relay a worker and rank'),
   notYet('--event-buffer', NO_QUERIES),
   notYet('--event-buffer-bytes', NO_QUERIES),
-  notYet('--on-engine-restart', RESTARTS),
-  notYet('--on-engine-gap', GAPS),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--engine-metrics', 'No worker-load events are published'),
   notYet('--mooncake-endpoint', NO_STORES),
   notYet('--mooncake-master', NO_STORES),
   notYet('--mooncake-key-pattern', NO_STORES),
@@ -80,15 +66,3 @@ export function refuseNotYet(
     remedy,
   });
 }
-
-/**
- * Variables that belong to the host's Dynamo as much as to kvrelay: set for its other processes, so
- * they end no start. The text continues "… is set but not used yet: ".
- */
-export const unusedHostVariables: ReadonlyMap<string, string> = new Map([
-  ['DYN_DISCOVERY_BACKEND', 'this relay announces itself nowhere'],
-  ['DYN_FILE_KV', 'this relay announces itself nowhere'],
-  ['ETCD_ENDPOINTS', 'this relay announces itself nowhere'],
-  ['ETCD_LEASE_TTL', 'this relay announces itself nowhere'],
-  ['DYN_EVENT_PLANE_HOST', 'this relay advertises no address'],
-]);

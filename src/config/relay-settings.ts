@@ -1,6 +1,6 @@
 /** Settings of the relay itself: who it is to a router, what it keeps, and how it leaves. */
 import type { ZmqAddress } from './addresses.ts';
-import { choice, integer, pathPart, toggle, u64, zmqAddress } from './kinds.ts';
+import { choice, integer, pathPart, toggle, workerIdKind, zmqAddress } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 /** Above it Dynamo caps the deadline, and so does kvrelay. */
@@ -13,8 +13,8 @@ const COMPAT_MODES = ['safe', 'strict'] as const;
 export type CompatMode = (typeof COMPAT_MODES)[number];
 
 export interface RelaySettings {
-  /** Null: drawn at random. */
-  readonly workerId: bigint | null;
+  /** Null: `auto` with discovery, drawn at random without. */
+  readonly workerId: bigint | 'auto' | null;
   readonly namespace: string;
   readonly component: string;
   readonly endpoint: string;
@@ -36,12 +36,11 @@ export const relaySettings: SettingRows<RelaySettings> = {
   workerId: {
     flag: '--worker-id',
     environment: 'KVRELAY_WORKER_ID',
-    kind: u64,
+    kind: workerIdKind,
     fallback: null,
-    fallbackNote: 'random, 53 bits',
-    notYet: ['auto'],
-    help: 'Worker id in every router event',
-    remedy: 'Give the id the router knows this worker by, or leave it out for a random one',
+    fallbackNote: 'auto with discovery, else random with 53 bits',
+    help: 'Worker id in every router event; auto: of the worker that discovery shows',
+    remedy: 'Give the id the router knows this worker by, or leave it out',
   },
   namespace: {
     flag: '--namespace',

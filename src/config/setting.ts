@@ -18,6 +18,8 @@ export interface Setting<Value> {
   readonly notYet?: readonly string[];
   /** Matters on this event plane only; said aloud where it is given and unused. */
   readonly onlyOnPlane?: 'zmq' | 'nats';
+  /** Matters with this discovery only; likewise. */
+  readonly onlyWithDiscovery?: 'file' | 'etcd' | 'any';
   /** `--compat strict` does not have what it sets. */
   readonly strictLacks?: string;
   /** One sentence without its full stop. */

@@ -1,14 +1,18 @@
 /** Every setting of `run` and `demo`, in the order of the help text. */
+import { type DiscoverySettings, discoverySettings } from './discovery-settings.ts';
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
 import { type RecoverySettings, recoverySettings } from './recovery-settings.ts';
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
+import { type ReplaySettings, replaySettings } from './replay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
 
 export interface SettingValues
   extends EngineSettings,
+    ReplaySettings,
     RelaySettings,
+    DiscoverySettings,
     RecoverySettings,
     NatsSettings,
     ProcessSettings {}
@@ -18,7 +22,9 @@ export type SettingKey = keyof SettingValues;
 
 export const settingsTable: SettingRows<SettingValues> = {
   ...engineSettings,
+  ...replaySettings,
   ...relaySettings,
+  ...discoverySettings,
   ...recoverySettings,
   ...natsSettings,
   ...processSettings,

@@ -52,7 +52,6 @@ export class BatchReader {
     const reader = this.#reader;
     try {
       reader.open(payload);
-      this.#plain.open();
       const elements = reader.openArray();
       const hasRank = elements === BATCH_ELEMENTS;
       const lacksRank =

@@ -4,8 +4,9 @@
  *
  * Plain    no adapter, salt, session, image, owner or extra key, and nothing wrong; see events.ts of the
  *          kernel.
- * Owns     its events: they are filled anew after `open()`, the lists in them are not.
+ * Owns     nothing: events and lists are the arena's, and live until its next reset.
  */
+import { ArenaPool } from '../kernel/arena-pool.ts';
 import { allocateBlock, views } from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
 import { U64List } from '../kernel/u64-list.ts';
@@ -28,13 +29,6 @@ const IS_LOCAL = 16;
 
 export class PlainEventReader {
   readonly #records = allocateBlock(MAX_RECORDS * RECORD_WORDS * 4).address;
-  readonly #events: RawEvent[] = [];
-  #used = 0;
-
-  /** Gives up the events of the batch before. */
-  open(): void {
-    this.#used = 0;
-  }
 
   /** Appends up to `count` events to `out`, as far as they are plain; returns how many. */
   read(reader: MsgpackReader, count: number, out: RawEvent[]): number {
@@ -54,7 +48,7 @@ export class PlainEventReader {
     const at = (this.#records >>> 2) + index * RECORD_WORDS;
     const type = u32[at] as number;
     const flags = u32[at + 1] as number;
-    const event = this.#nextEvent();
+    const event = events.take();
     event.type = type === STORED ? 'stored' : type === REMOVED ? 'removed' : 'cleared';
     event.blockHashes = listAt(u32[at + 2] as number, u32[at + 3] as number);
     event.hasParent = (flags & HAS_PARENT) !== 0;
@@ -70,20 +64,16 @@ export class PlainEventReader {
     event.locality = (flags & IS_LOCAL) === 0 ? null : 'LOCAL';
     return event;
   }
-
-  #nextEvent(): RawEvent {
-    if (this.#used >= MAX_RECORDS) return new RawEvent('ignored');
-    const event = this.#events[this.#used] ?? new RawEvent('ignored');
-    this.#events[this.#used++] = event;
-    return event;
-  }
 }
+
+/** What is never set of these is what no plain event has. */
+const events = new ArenaPool(() => new RawEvent('ignored'));
 
 /** No list lies at address 0: the event has none. */
 function listAt(address: number, count: number): U64List | null {
-  return address === 0 ? null : new U64List(count, address);
+  return address === 0 ? null : U64List.pooled(count, address);
 }
 
 function tokensAt(address: number, count: number): TokenList | null {
-  return address === 0 ? null : new TokenList(count, address);
+  return address === 0 ? null : TokenList.pooled(count, address);
 }

@@ -81,8 +81,7 @@ export interface TokensHashInput {
 /** One hash a block. The tokens must suffice for `blockCount` windows. */
 export function tokensHashes(input: TokensHashInput): U64List {
   const { tokens, blockSize, blockCount, isEagle, seed, mmInfos } = input;
-  const hashes = new U64List(blockCount);
-  hashes.length = blockCount;
+  const hashes = U64List.pooled(blockCount);
   wasm.hashWindows(
     tokens.address,
     windowTokens(blockSize, isEagle) * 4,

@@ -4,18 +4,28 @@
  * Owns     its place in the arena until the next native batch is read.
  */
 import { arena } from './arena.ts';
+import { ArenaPool } from './arena-pool.ts';
 import { views } from './kernel.ts';
 
 export class TokenList {
   length: number;
-  readonly #address: number;
-  readonly #epoch: number;
+  #address: number;
+  #epoch: number;
 
-  /** A list of `length` tokens, contents undefined, but for one that lies at `address` in the arena. */
-  constructor(length: number, address: number = arena.take(length * 4)) {
+  /** A list of `length` tokens, contents undefined. */
+  constructor(length: number) {
     this.length = length;
-    this.#address = address;
+    this.#address = arena.take(length * 4);
     this.#epoch = arena.epoch;
+  }
+
+  /** The `length` tokens at `address` in the arena. Pooled. */
+  static pooled(length: number, address: number): TokenList {
+    const list = pool.take();
+    list.length = length;
+    list.#address = address;
+    list.#epoch = arena.epoch;
+    return list;
   }
 
   static of(...tokens: readonly number[]): TokenList {
@@ -49,3 +59,5 @@ export class TokenList {
     return copy;
   }
 }
+
+const pool = new ArenaPool(() => new TokenList(0));

@@ -5,6 +5,7 @@
  * Bigints  appear only in `of`, `at` and `toBigInts`, for logs, JSON and tests.
  */
 import { arena } from './arena.ts';
+import { ArenaPool } from './arena-pool.ts';
 import { allocateBlock, type KernelBlock, releaseBlock, views, wasm } from './kernel.ts';
 
 /** The u64 of two words, signed or not. */
@@ -21,12 +22,22 @@ export class U64List {
   #capacity: number;
   #epoch: number;
 
-  /** A list with room for `capacity` entries; empty, but for those that lie at `address` in the arena. */
-  constructor(capacity: number, address?: number) {
-    this.length = address === undefined ? 0 : capacity;
+  /** An empty list with room for `capacity` entries. */
+  constructor(capacity: number) {
+    this.length = 0;
     this.#capacity = capacity;
-    this.#address = address ?? arena.take(capacity * 8);
+    this.#address = arena.take(capacity * 8);
     this.#epoch = arena.epoch;
+  }
+
+  /** A list of the `length` entries at `address` in the arena, or of new ones, contents undefined. Pooled. */
+  static pooled(length: number, address: number = arena.take(length * 8)): U64List {
+    const list = pool.take();
+    list.length = length;
+    list.#capacity = length;
+    list.#address = address;
+    list.#epoch = arena.epoch;
+    return list;
   }
 
   static of(...values: readonly bigint[]): U64List {
@@ -102,12 +113,15 @@ export class U64List {
     return found !== 0;
   }
 
-  /** Moves the entries to memory that outlives the batch. Only KeptBlock calls this. */
-  moveTo(address: number, capacity: number): void {
+  /** A copy of the entries in memory that outlives the batch. Only KeptBlock calls this. */
+  copyTo(address: number, capacity: number): U64List {
     views.u8.copyWithin(address, this.address, this.address + this.length * 8);
-    this.#address = address;
-    this.#capacity = capacity;
-    this.#epoch = KEPT;
+    const copy = new U64List(0);
+    copy.length = this.length;
+    copy.#address = address;
+    copy.#capacity = capacity;
+    copy.#epoch = KEPT;
+    return copy;
   }
 
   get isKept(): boolean {
@@ -126,18 +140,21 @@ export class U64List {
   }
 }
 
+const pool = new ArenaPool(() => new U64List(0));
+
 /** Memory for one list that has to outlive its native batch; holding another gives up the last. */
 export class KeptBlock {
   #block: KernelBlock | null = null;
 
-  hold(list: U64List): void {
-    if (list.isKept) return;
+  /** The list itself where it is kept already. */
+  hold(list: U64List): U64List {
+    if (list.isKept) return list;
     const bytes = list.length * 8;
     if (this.#block === null || this.#block.bytes < bytes) {
       this.free();
       this.#block = allocateBlock(Math.max(bytes, 1024));
     }
-    list.moveTo(this.#block.address, this.#block.bytes / 8);
+    return list.copyTo(this.#block.address, this.#block.bytes / 8);
   }
 
   free(): void {

@@ -1,19 +1,24 @@
 /**
- * EngineListener: the event socket of one engine.
+ * EngineListener: the event socket of one engine, and the requests for what it missed.
  *
- * Out      its messages in order of arrival, well-formed frames only; completes at stop().
- * Socket   SUB, connecting (or bound) with a prefix subscription; reconnects for ever, 100 ms to 5 s.
- * Bounds   unread messages (receiveHwm), bytes a message (above it libzmq drops the peer).
- * Owns     the socket and the watermark; a message it cannot use is counted and passed over.
+ * Out      its messages, well-formed frames only: each once and in order, or, in `strict`, as they come;
+ *          gaps and restarts between them, as events. Completes at stop().
+ * Socket   SUB, connecting (or bound) with a prefix subscription; reconnects for ever, 100 ms to 5 s. It
+ *          is read whatever a replay does.
+ * Bounds   unread messages (receiveHwm), bytes a message (above it libzmq drops the peer), batches held.
+ * Owns     the sockets and the sequencer; a message it cannot use is counted and passed over.
  */
 import { type Observable, Subject } from 'rxjs';
 import { Subscriber } from 'zeromq';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { type Compat, diverges } from '../protocol/compat.ts';
-import { type EngineMessage, readFrames } from './frames.ts';
-import { Sequencer } from './sequencer.ts';
+import type { Compat } from '../protocol/compat.ts';
+import { EngineStream } from './engine-stream.ts';
+import { type EngineMessage, type FrameFault, readFrames } from './frames.ts';
+import { GapCounter } from './gap-counter.ts';
+import { ReplayClient } from './replay-client.ts';
+import type { SequencerOptions } from './sequencer.ts';
 
 /** The address of a bound engine socket cannot be bound. */
 export class EngineBindError extends KvRelayError {
@@ -35,6 +40,10 @@ export interface EngineListenerOptions {
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
   readonly compat: Compat;
+  /** How order is kept; null, in `strict`: it is not. */
+  readonly sequencing: Omit<SequencerOptions, 'canAsk'> | null;
+  /** The engine's replay socket; null: nobody is asked. */
+  readonly replayEndpoint: string | null;
   /** Without an engine for this long after the start, that is told once; 30 s where absent. */
   readonly patienceMs?: number;
   /** Told of connects, disconnects and messages that cannot be used; bounds what it says itself. */
@@ -45,8 +54,10 @@ export type ListenerEvent =
   | { readonly kind: 'absent'; readonly seconds: number }
   | { readonly kind: 'connected' }
   | { readonly kind: 'disconnected' }
-  | { readonly kind: 'malformed'; readonly reason: 'frames' | 'sequence' }
-  | { readonly kind: 'gap'; readonly missingBatches: number };
+  | { readonly kind: 'malformed'; readonly reason: FrameFault; readonly from: 'live' | 'replay' }
+  /** Batches are lost for good; where it clears, before the next message. */
+  | { readonly kind: 'gap'; readonly lostBatches: number; readonly clears: boolean }
+  | { readonly kind: 'restart'; readonly clears: boolean };
 
 const PATIENCE_MS = 30_000;
 
@@ -58,7 +69,9 @@ export class EngineListener {
   readonly #metrics: RelayMetrics;
   readonly #socket: Subscriber;
   readonly #peers: PeerCount;
-  readonly #sequencer = new Sequencer();
+  readonly #gaps = new GapCounter();
+  readonly #stream: EngineStream | null;
+  readonly #replays: ReplayClient | null;
   readonly #messages$ = new Subject<EngineMessage>();
   #reader: MessageReader | null = null;
   #wasReported = false;
@@ -69,6 +82,8 @@ export class EngineListener {
     this.#options = options;
     this.#metrics = metrics;
     this.endpoint = options.endpoint;
+    this.#replays = this.#createReplays();
+    this.#stream = this.#createStream();
     this.#socket = new Subscriber({
       ...socketOptions(options.endpoint, 0),
       receiveHighWaterMark: options.receiveHwm,
@@ -90,8 +105,28 @@ export class EngineListener {
     return this.#peers.connects > 0;
   }
 
+  /** Highest number of the engine's present life; null before the first. */
   get lastSequence(): bigint | null {
-    return this.#sequencer.highest;
+    return this.#stream === null ? this.#gaps.highest : this.#stream.liveSequence;
+  }
+
+  /** Number of the batch that was passed on last; null before the first. */
+  get emittedSequence(): bigint | null {
+    return this.#stream === null ? this.#gaps.highest : this.#stream.emittedSequence;
+  }
+
+  /** Batches that wait for those before them. */
+  get heldBatches(): number {
+    return this.#stream?.heldBatches ?? 0;
+  }
+
+  get replay(): 'none' | 'idle' | 'running' {
+    return this.#stream?.replay ?? 'none';
+  }
+
+  /** The first replay is over, or there is none. */
+  get isCaughtUp(): boolean {
+    return this.#stream?.isCaughtUp ?? true;
   }
 
   /** Rejects with an EngineBindError where the address cannot be bound. */
@@ -112,6 +147,8 @@ export class EngineListener {
       this.#socket.close();
     } else {
       await this.#reader.drain(maxMs);
+      this.#stream?.finish();
+      await this.#replays?.stop();
       await this.#reader.close(bind ? endpoint : null);
     }
     this.#messages$.complete();
@@ -135,30 +172,68 @@ export class EngineListener {
 
   #take(frames: readonly Buffer[]): void {
     this.lastMessageAtMs = performance.now();
-    const message = readFrames(frames, this.#options.compat);
+    const message = readFrames(frames, this.#options.compat, this.lastMessageAtMs);
     if (typeof message === 'string') {
-      this.#metrics.malformed[message]++;
-      this.#options.onEvent?.({ kind: 'malformed', reason: message });
+      this.#noteMalformed(message, 'live');
       return;
     }
     this.#metrics.engineBatches++;
     this.#metrics.engineBytes += message.payload.length;
-    const missingBatches = this.#sequencer.observe(message.sequence);
-    if (missingBatches > 0) {
-      this.#metrics.missingBatches += missingBatches;
-      this.#metrics.lostBatches += missingBatches;
-      // One event a batch at least: Dynamo's own counter does not see what its socket lost.
-      if (diverges(this.#options.compat, 'lost-batches')) {
-        this.#metrics.droppedEvents += missingBatches;
-      }
-      this.#options.onEvent?.({ kind: 'gap', missingBatches });
+    if (this.#stream !== null) this.#stream.takeLive(message);
+    else this.#passOn(message);
+  }
+
+  /** `strict`: gaps are counted, and nothing else is made of them. */
+  #passOn(message: EngineMessage): void {
+    const lostBatches = this.#gaps.observe(message.sequence);
+    if (lostBatches > 0) {
+      this.#metrics.missingBatches += lostBatches;
+      this.#metrics.lostBatches += lostBatches;
+      this.#options.onEvent?.({ kind: 'gap', lostBatches, clears: false });
     }
     this.#messages$.next(message);
+  }
+
+  #noteMalformed(reason: FrameFault, from: 'live' | 'replay'): void {
+    this.#metrics.malformed[reason]++;
+    this.#options.onEvent?.({ kind: 'malformed', reason, from });
+  }
+
+  #createStream(): EngineStream | null {
+    const { sequencing, onEvent } = this.#options;
+    if (sequencing === null) return null;
+    const replays = this.#replays;
+    return new EngineStream({
+      options: { ...sequencing, canAsk: replays !== null },
+      metrics: this.#metrics,
+      transport: replays ?? { ask: () => undefined, drop: () => undefined },
+      onMessage: (message) => this.#messages$.next(message),
+      onGap: (lostBatches, clears) => onEvent?.({ kind: 'gap', lostBatches, clears }),
+      onRestart: (clears) => onEvent?.({ kind: 'restart', clears }),
+    });
+  }
+
+  #createReplays(): ReplayClient | null {
+    const { replayEndpoint, topic, maxMessageBytes, sequencing } = this.#options;
+    if (replayEndpoint === null || sequencing === null) return null;
+    return new ReplayClient({
+      endpoint: replayEndpoint,
+      topic,
+      maxMessageBytes,
+      connectMs: sequencing.idleMs,
+      onMessage: (id, message) => {
+        if (message === 'end') this.#stream?.takeReplayEnd(id);
+        else this.#stream?.takeReplayed(id, message);
+      },
+      onMalformed: (reason) => this.#noteMalformed(reason, 'replay'),
+      onFailure: (id) => this.#stream?.takeReplayFailure(id),
+    });
   }
 
   #reportPeers(): void {
     if (this.isConnected === this.#wasReported) return;
     this.#wasReported = this.isConnected;
     this.#options.onEvent?.({ kind: this.isConnected ? 'connected' : 'disconnected' });
+    this.#stream?.takeLink(this.isConnected);
   }
 }

@@ -10,6 +10,8 @@ import { type Compat, diverges } from '../protocol/compat.ts';
 export interface EngineMessage {
   readonly sequence: bigint;
   readonly payload: Uint8Array;
+  /** Ms on the monotonic clock. */
+  readonly arrivedAtMs: number;
 }
 
 export type FrameFault = 'frames' | 'sequence';
@@ -22,6 +24,7 @@ const END_MARKER = 2n ** 64n - 1n;
 export function readFrames(
   frames: readonly Uint8Array[],
   compat: Compat,
+  arrivedAtMs: number = performance.now(),
 ): EngineMessage | FrameFault {
   const [, sequence, payload] = frames;
   if (frames.length !== 3 || sequence === undefined || payload === undefined) return 'frames';
@@ -29,5 +32,5 @@ export function readFrames(
   const view = new DataView(sequence.buffer, sequence.byteOffset, SEQUENCE_BYTES);
   const number = view.getBigUint64(0);
   if (number === END_MARKER && diverges(compat, 'end-marker')) return 'sequence';
-  return { sequence: number, payload };
+  return { sequence: number, payload, arrivedAtMs };
 }

@@ -38,11 +38,11 @@ const NOTICES: Readonly<Record<DegradedCode, readonly [message: string, remedy: 
   ],
   engine_gap: [
     'Batches of the engine are missing and were not replayed',
-    "Look for what held the link up; the engine's next clear ends this state",
+    "Give --replay-endpoint, or look for what held the link up; the engine's next clear ends this state",
   ],
   recovered_with_loss: [
-    'Batches of the engine are lost: replay no longer had them',
-    "Enlarge the engine's replay buffer; the engine's next clear ends this state",
+    'Batches of the engine are lost: no replay brought them back',
+    "Enlarge the engine's replay buffer (buffer_steps); the engine's next clear ends this state",
   ],
   event_dropped: [
     'Events or whole messages could not be read and were dropped, removes perhaps among them',

@@ -27,6 +27,17 @@ const RANK_COUNTERS: readonly Row<(metrics: RelayMetrics) => number>[] = [
     (m) => m.lostBatches,
   ],
   [
+    'engine_duplicate_batches_total',
+    'Second copies of batches, from a replay or beside one',
+    (m) => m.duplicateBatches,
+  ],
+  [
+    'engine_unheld_batches_total',
+    'Batches that found no room while a replay ran, and had to be replayed as well',
+    (m) => m.unheldBatches,
+  ],
+  ['engine_restarts_total', 'Restarts of the engine', (m) => m.engineRestarts],
+  [
     'foreign_rank_batches_total',
     'Batches dropped because their rank is not one of this worker',
     (m) => m.foreignRankBatches,
@@ -70,6 +81,12 @@ const LABELLED_RANK_COUNTERS: readonly LabelledRow<
     'reason',
     'Event fields left out because nothing can be done with them',
     (m) => m.ignoredFields,
+  ],
+  [
+    'engine_replays_total',
+    'outcome',
+    'Replays asked of the engine, by how they ended; late: answers that came after that',
+    (m) => m.engineReplays,
   ],
   ['cleared_total', 'cause', 'Clears published, by cause', (m) => m.cleared],
   [

@@ -1,5 +1,7 @@
 /** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
 import type { DegradedCode } from './degraded.ts';
+import type { DiscoveryMetrics } from './discovery-metrics.ts';
+import type { LoadMetrics } from './load-metrics.ts';
 import type { RecoveryCounts } from './recovery-counts.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
@@ -8,7 +10,10 @@ export interface MetricsSource {
   /** Read at each scrape: a worker id found later, or a successor's, starts new series. */
   readonly labels: WorkerLabels;
   relays(): readonly RelayReading[];
+  readonly discovery: DiscoveryMetrics;
   plane(): PlaneReading;
+  /** Null where no worker load is published. */
+  load(): LoadMetrics | null;
   recovery(): RecoveryCounts;
   eventLoopLagSeconds(): number;
 }
@@ -16,7 +21,7 @@ export interface MetricsSource {
 export interface WorkerLabels {
   readonly namespace: string;
   readonly component: string;
-  /** Lower hex without prefix. */
+  /** Lower hex without prefix; empty while there is no worker. */
   readonly workerIdHex: string;
 }
 

@@ -5,8 +5,10 @@
  * Exposes  only finite numbers, and a family only once it has a series.
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import { registerDiscoveryMetrics } from './discovery-families.ts';
 import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
+import { registerLoadMetrics } from './load-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { registerRecoveryMetrics } from './recovery-metrics.ts';
 
@@ -21,6 +23,8 @@ export function createRegistry(source: MetricsSource): Registry {
   const registry = new FiniteRegistry();
   registerDynamoMetrics(registry, source);
   registerKvrelayMetrics(registry, source);
+  registerDiscoveryMetrics(registry, source);
+  registerLoadMetrics(registry, source);
   registerRecoveryMetrics(registry, source);
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);

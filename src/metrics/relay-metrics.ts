@@ -71,6 +71,10 @@ export type PublishedEventType = (typeof PUBLISHED_EVENT_TYPES)[number];
 export const CLEAR_CAUSES = ['engine', 'restart', 'gap', 'stop'] as const;
 export type ClearCause = (typeof CLEAR_CAUSES)[number];
 
+/** How a replay request ended; `late`: an answer that came after that. */
+export const REPLAY_OUTCOMES = ['complete', 'partial', 'timeout', 'late'] as const;
+export type ReplayOutcome = (typeof REPLAY_OUTCOMES)[number];
+
 export const PUBLISH_FAILURE_REASONS = [
   'payload_too_large',
   'outbox_full',
@@ -79,6 +83,8 @@ export const PUBLISH_FAILURE_REASONS = [
 ] as const;
 export type PublishFailureReason = (typeof PUBLISH_FAILURE_REASONS)[number];
 
+/** What a plane counts of its messages, whosever they are. */
+export type PlaneMetrics = Pick<RelayMetrics, 'publishFailures' | 'resentMessages'>;
 /** How routers' queries are answered; a dump that could not be made counts as an error. */
 export const RECOVERY_ANSWERS = [
   'events',
@@ -117,10 +123,19 @@ export class RelayMetrics {
   foreignRankBatches = 0;
   missingBatches = 0;
   lostBatches = 0;
+  /** Second copies of batches, live and replayed. */
+  duplicateBatches = 0;
+  /** Batches that came before their turn and found no room; a replay can bring them again. */
+  unheldBatches = 0;
+  readonly engineReplays: Counts<ReplayOutcome> = zeroCounts(REPLAY_OUTCOMES);
+  engineRestarts = 0;
   /** Holes in the engine's numbers, be it on a socket that carries other ranks too. */
   engineGaps = 0;
   /** Gaps and losses when the rank was cleared last: older ones are healed. */
   engineGapsAtClear = 0;
+  /** Holes that a replay left open, as above. */
+  replayLosses = 0;
+  replayLossesAtClear = 0;
   unreadableMessagesAtClear = 0;
   droppedRemovalsAtClear = 0;
   /** Malformed messages on the rank's socket, be it shared with other ranks. */
@@ -183,10 +198,16 @@ export class RelayMetrics {
   readonly liveBlocks: Counts<StorageTier> = zeroCounts(STORAGE_TIERS);
   readonly trackedBlocks: Counts<StorageTier> = zeroCounts(STORAGE_TIERS);
 
-  /** A clear of the rank: what routers hold of it agrees with the engine again. */
+  /** A clear of the rank, whoever caused it. */
   noteClear(cause: ClearCause): void {
     this.cleared[cause]++;
+    this.noteAgreement();
+  }
+
+  /** What routers hold of the rank, be it nothing, agrees with the engine again. */
+  noteAgreement(): void {
     this.engineGapsAtClear = this.engineGaps;
+    this.replayLossesAtClear = this.replayLosses;
     this.unreadableMessagesAtClear = this.unreadableMessages;
     this.droppedRemovalsAtClear = this.droppedRemovals;
   }

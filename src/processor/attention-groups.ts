@@ -3,7 +3,7 @@
  *
  * Learns   from stores on device or host that name both group and kind, the latest counts; removes name
  *          the group alone and are judged by what was learned.
- * Keeps    what it learned through clears: the engine is the same. Bounded in groups.
+ * Keeps    what it learned through clears, the engine being the same, until it restarts. Bounded in groups.
  * Source   ai-dynamo/dynamo 1.6.1, attention-group rules of the KV publisher.
  */
 import type { FilterReason } from '../metrics/relay-metrics.ts';
@@ -61,6 +61,12 @@ export class AttentionGroups {
     // A kind that is not known can be of any length.
     this.#last = { dpRank, groupIdx, kind: kindClass === 'unknown' ? '' : kind, kindClass };
     groups.set(groupIdx, this.#last);
+  }
+
+  forgetRank(dpRank: number): void {
+    this.#groupCount -= this.#ranks.get(dpRank)?.size ?? 0;
+    this.#ranks.delete(dpRank);
+    this.#last = undefined;
   }
 
   /** Why an event of this group or kind is not relayed; null where it is. */

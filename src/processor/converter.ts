@@ -49,8 +49,12 @@ export class Converter {
   convert(event: RawEvent, context: EventContext): PlacementEvent {
     if (event.type === 'stored') return this.#convertStored(event, context);
     if (event.type === 'removed') return this.#convertRemoved(event, context);
-    this.#chunks.forgetRank(context.dpRank);
-    return placement('cleared', context, new U64List(0));
+    return this.clear(context.dpRank, context.arrivedAtMs);
+  }
+
+  clear(dpRank: number, arrivedAtMs: number): PlacementEvent {
+    this.#chunks.forgetRank(dpRank);
+    return new PlacementEvent('cleared', dpRank, 'device', new U64List(0), null, arrivedAtMs);
   }
 
   free(): void {
@@ -139,7 +143,7 @@ function placement(
   blockHashes: U64List,
   tokens: U64List | null = null,
 ): PlacementEvent {
-  return new PlacementEvent(type, dpRank, storageTier, blockHashes, tokens, arrivedAtMs);
+  return PlacementEvent.pooled(type, dpRank, storageTier, blockHashes, tokens, arrivedAtMs);
 }
 
 /** Exactly one entry a block, null where no block has an image. */

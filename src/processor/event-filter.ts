@@ -44,7 +44,7 @@ export class EventFilter {
     this.namespace = null;
     if (event.type === 'cleared') {
       this.storageTier = 'device';
-      this.#namespaces.forgetRank(dpRank);
+      this.forgetRank(dpRank, false);
       return null;
     }
     if (event.locality !== null && event.locality !== 'LOCAL') return 'non_local_locality';
@@ -59,6 +59,12 @@ export class EventFilter {
   /** `safe`: told by reference counting when no copy of the removed blocks is left. */
   noteLastCopyGone(removed: PlacementEvent): void {
     this.#namespaces.noteLastCopyGone(removed);
+  }
+
+  /** Salts go with every clear of a rank, its groups only where the engine is another one. */
+  forgetRank(dpRank: number, forgetsGroups: boolean): void {
+    this.#namespaces.forgetRank(dpRank);
+    if (forgetsGroups) this.#groups.forgetRank(dpRank);
   }
 
   free(): void {

@@ -15,6 +15,7 @@ import {
   type RawEventType,
 } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
+import type { RankCleared } from '../protocol/rank-cleared.ts';
 import { Converter, type ConverterOptions } from './converter.ts';
 import { EventFilter } from './event-filter.ts';
 import { hasUnknownExtraKey } from './extra-key-texts.ts';
@@ -59,6 +60,15 @@ export class Normalizer {
     }
     this.#countRun();
     return out;
+  }
+
+  /** A clear that no engine has sent; behind a restart what was learned of the engine goes as well. */
+  clear({ dpRank, cause, atMs }: RankCleared): PlacementBatch {
+    this.#filter.forgetRank(dpRank, cause === 'restart');
+    this.#metrics.noteClear(cause);
+    const cleared = this.#converter.clear(dpRank, atMs);
+    cleared.rawEventId = this.#nextRawEventId++;
+    return [cleared];
   }
 
   /** Told by reference counting when no copy of these blocks is left. */

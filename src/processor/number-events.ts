@@ -8,29 +8,29 @@
 import { map, type OperatorFunction } from 'rxjs';
 import { EncodeBuffer } from '../kernel/encode-buffer.ts';
 import type { PlacementBatch } from '../protocol/placement-event.ts';
-import { type RouterBatch, RouterEventEncoder } from '../protocol/router-event.ts';
+import type { Publisher } from '../protocol/publisher.ts';
+import type { RouterBatch } from '../protocol/router-event.ts';
 
 export interface NumberEventsOptions {
-  readonly workerId: bigint;
-  /** Id of the first event; above 1 only where a test wants large ids. */
-  readonly firstEventId?: number;
+  readonly publisher: Publisher;
 }
 
-export function numberEvents(
-  options: NumberEventsOptions,
-): OperatorFunction<PlacementBatch, RouterBatch> {
+export function numberEvents({
+  publisher,
+}: NumberEventsOptions): OperatorFunction<PlacementBatch, RouterBatch> {
   return (source) => {
-    const encoder = new RouterEventEncoder(options.workerId);
     const encoded = new EncodeBuffer();
-    let nextEventId = options.firstEventId ?? 1;
     return source.pipe(
       map((events) => {
         encoded.reset();
-        const firstEventId = nextEventId;
+        const encoder = publisher.events;
+        const firstEventId = publisher.nextEventId;
+        let nextEventId = firstEventId;
         const ends = events.map((event) => {
           encoder.encode(encoded, event, nextEventId++);
           return encoded.length;
         });
+        publisher.nextEventId = nextEventId;
         return { events, firstEventId, encoded, ends };
       }),
     );

@@ -16,6 +16,9 @@ import type { Stage } from '../stage.ts';
 /** Largest id there will be, so that what is measured is never smaller than what is sent. */
 const LARGEST_EVENT_ID = Number.MAX_SAFE_INTEGER;
 
+/** The same of worker ids. */
+const LARGEST_WORKER_ID = 2n ** 64n - 1n;
+
 /** Most that an event has around its blocks and its session id. */
 const MAX_EVENT_HEAD_BYTES = 256;
 
@@ -24,13 +27,12 @@ const MAX_REPEATED_SESSION_BYTES = 1024;
 
 export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
   readonly #maxMessageBytes: () => number;
-  readonly #encoder: RouterEventEncoder;
+  readonly #encoder = new RouterEventEncoder(LARGEST_WORKER_ID);
   readonly #scratch = new EncodeBuffer();
 
   /** `maxMessageBytes` of the whole message, envelope included. */
-  constructor(workerId: bigint, maxMessageBytes: () => number) {
+  constructor(maxMessageBytes: () => number) {
     this.#maxMessageBytes = maxMessageBytes;
-    this.#encoder = new RouterEventEncoder(workerId);
   }
 
   push(event: PlacementEvent, out: PlacementEvent[]): void {

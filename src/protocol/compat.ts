@@ -7,6 +7,7 @@ export type Compat = 'strict' | 'safe';
 
 export const DIVERGENCES = [
   'lost-batches',
+  'restart',
   'end-marker',
   'bad-event',
   'byte-hash',

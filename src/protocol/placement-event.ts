@@ -2,22 +2,23 @@
  * Placement event: blocks that appeared on, or left, one storage tier of one rank. What the stages
  * between the converter and the encoder work on.
  */
-import type { U64List } from '../kernel/u64-list.ts';
+import { ArenaPool } from '../kernel/arena-pool.ts';
+import { U64List } from '../kernel/u64-list.ts';
 import type { MmInfo } from './multimodal.ts';
 import type { StorageTier } from './storage-tier.ts';
 
 export type PlacementEventType = 'stored' | 'removed' | 'cleared';
 
 export class PlacementEvent {
-  readonly type: PlacementEventType;
-  readonly dpRank: number;
-  readonly storageTier: StorageTier;
+  type: PlacementEventType;
+  dpRank: number;
+  storageTier: StorageTier;
   /** Engine block hashes, one a block; empty for `cleared`. */
-  readonly blockHashes: U64List;
+  blockHashes: U64List;
   /** Router hashes, one a block of a store; null for the others. */
-  readonly tokensHashes: U64List | null;
+  tokensHashes: U64List | null;
   /** Arrival of the engine message that began this event, ms on the monotonic clock. */
-  readonly arrivedAtMs: number;
+  arrivedAtMs: number;
   /** Hash of the block before the first one; a store without is a root. */
   hasParent = false;
   /** Words of the parent's hash, signed. */
@@ -46,6 +47,51 @@ export class PlacementEvent {
     this.arrivedAtMs = arrivedAtMs;
   }
 
+  /** As the constructor, out of a pool: it lives as long as the lists of its native batch. */
+  static pooled(
+    type: PlacementEventType,
+    dpRank: number,
+    storageTier: StorageTier,
+    blockHashes: U64List,
+    tokensHashes: U64List | null,
+    arrivedAtMs: number,
+  ): PlacementEvent {
+    const event = pool.take();
+    event.type = type;
+    event.dpRank = dpRank;
+    event.storageTier = storageTier;
+    event.blockHashes = blockHashes;
+    event.tokensHashes = tokensHashes;
+    event.arrivedAtMs = arrivedAtMs;
+    event.hasParent = false;
+    event.parentLow = 0;
+    event.parentHigh = 0;
+    event.mmInfos = null;
+    event.sessionId = null;
+    event.rawEventId = 0;
+    return event;
+  }
+
+  /** A copy with lists of its own, for who keeps it longer than its native batch. */
+  withLists(blockHashes: U64List, tokensHashes: U64List | null): PlacementEvent {
+    const { type, dpRank, storageTier, arrivedAtMs } = this;
+    const copy = new PlacementEvent(
+      type,
+      dpRank,
+      storageTier,
+      blockHashes,
+      tokensHashes,
+      arrivedAtMs,
+    );
+    copy.hasParent = this.hasParent;
+    copy.parentLow = this.parentLow;
+    copy.parentHigh = this.parentHigh;
+    copy.mmInfos = this.mmInfos;
+    copy.sessionId = this.sessionId;
+    copy.rawEventId = this.rawEventId;
+    return copy;
+  }
+
   /** Blocks stored or removed, before reference counts are looked at. */
   get blockCount(): number {
     return this.blockHashes.length;
@@ -56,6 +102,10 @@ export class PlacementEvent {
     return this.type === 'stored' && !this.hasParent && this.blockCount >= 2;
   }
 }
+
+const pool = new ArenaPool(
+  () => new PlacementEvent('cleared', 0, 'device', new U64List(0), null, 0),
+);
 
 /** Events of one engine message, or of one flush, in order. */
 export type PlacementBatch = PlacementEvent[];

@@ -1,8 +1,7 @@
 /**
  * NatsPlane: core NATS, one subject, nothing lost on the way to the server.
  *
- * Subject  namespace.<ns>.component.<c>.endpoint.<e>.kv-events, each name with bytes outside
- *          [A-Za-z0-9_-] as %XX; no headers, no reply.
+ * Message  the envelope alone: no headers, no reply.
  * Sends    once a turn of the event loop: a write for each message costs more than the message. At most
  *          WINDOW_BYTES are with the client unconfirmed, which is all that a broken link can swallow.
  * Confirms by PONG: a probe each PROBE_MS or PROBE_BYTES, never one a message.
@@ -11,8 +10,9 @@
  * Source   ai-dynamo/dynamo 1.6.1, NATS event plane (subject and message; the rest is ours).
  */
 import type { NatsConnection } from '../connections/nats.ts';
-import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
+import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
+import type { ChannelTransport } from '../protocol/discovery-records.ts';
+import type { PlaneMessage } from '../protocol/envelope.ts';
 import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
@@ -31,28 +31,14 @@ export interface NatsPlaneOptions {
   readonly onEvent: PlaneListener;
 }
 
-/** One segment of a subject. */
-function subjectSegment(name: string): string {
-  return Buffer.from(name, 'utf8')
-    .toString('latin1')
-    .replace(/[^A-Za-z0-9_-]/g, (byte) => {
-      const code = byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0');
-      return `%${code}`;
-    });
-}
-
-export function kvEventsSubject(namespace: string, component: string, endpoint: string): string {
-  const names = [namespace, component, endpoint].map(subjectSegment);
-  return `namespace.${names[0]}.component.${names[1]}.endpoint.${names[2]}.${KV_EVENTS_TOPIC}`;
-}
-
 export class NatsPlane implements Plane {
   readonly kind = 'nats';
+  readonly channel: ChannelTransport = { kind: 'nats' };
   readonly endpoint: string;
   readonly #options: NatsPlaneOptions;
-  readonly #metrics: RelayMetrics;
+  readonly #metrics: PlaneMetrics;
   readonly #connection: NatsConnection;
-  readonly #outbox: Outbox;
+  #outbox: Outbox;
   #isScheduled = false;
   #isPaused = false;
   /** Number of the message handed over last; lower again once older ones are resent. */
@@ -65,7 +51,7 @@ export class NatsPlane implements Plane {
   /** Called whenever something was confirmed, while a stop waits for it. */
   #onConfirmed: (() => void) | null = null;
 
-  constructor(options: NatsPlaneOptions, connection: NatsConnection, metrics: RelayMetrics) {
+  constructor(options: NatsPlaneOptions, connection: NatsConnection, metrics: PlaneMetrics) {
     const { onEvent } = options;
     this.#options = options;
     this.#metrics = metrics;
@@ -112,6 +98,12 @@ export class NatsPlane implements Plane {
   }
 
   async start(): Promise<void> {}
+
+  startPublisher(): void {
+    this.#outbox = new Outbox(this.#options.outboxBytes);
+    this.#lastSequence = -1;
+    this.#resendUntil = -1;
+  }
 
   publish(message: PlaneMessage): void {
     const dropped = this.#outbox.push(message);
@@ -197,9 +189,11 @@ export class NatsPlane implements Plane {
     this.#unprobedBytes = 0;
     if (!this.isConnected) return;
     const sequence = this.#lastSequence;
+    // Its numbers mean nothing to the outbox of a later publisher.
+    const outbox = this.#outbox;
     this.#connection.confirm().then(
       () => {
-        this.#outbox.confirm(sequence);
+        outbox.confirm(sequence);
         this.#sendAll();
         this.#onConfirmed?.();
       },

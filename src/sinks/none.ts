@@ -12,6 +12,10 @@ export class NonePlane implements Plane {
   readonly disconnects = 0;
   readonly reconnects = 0;
 
+  readonly channel = null;
+
+  startPublisher(): void {}
+
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {}

@@ -1,5 +1,6 @@
 /** Plane: an event plane with its connection, as the worker starts, shows and stops it. */
 import type { PublishFailureReason } from '../metrics/relay-metrics.ts';
+import type { ChannelTransport } from '../protocol/discovery-records.ts';
 import type { RouterEventSink } from './sink.ts';
 
 export interface Plane extends RouterEventSink {
@@ -13,8 +14,12 @@ export interface Plane extends RouterEventSink {
   readonly outboxMessages: number;
   readonly disconnects: number;
   readonly reconnects: number;
+  /** How routers that find the source by discovery get its events; null where they need no telling. */
+  readonly channel: ChannelTransport | null;
   /** Resolves once the plane takes messages, be it into its outbox. Rejects on a wrong address. */
   start(): Promise<void>;
+  /** Carries another publisher's messages from here on; what is left of the one before it goes. */
+  startPublisher(publisherId: number): void;
   /** Sends what it holds for at most `drainMs`, then closes. */
   stop(drainMs: number): Promise<void>;
 }

@@ -2,19 +2,21 @@
  * Cuts a batch into messages and hands them to the plane.
  *
  * Message  at most 128 events and 8192 blocks; an event with more blocks travels alone.
+ * Closed   while the publisher has no worker, nothing is sent and nothing counted.
  * Failure  a message over the plane's limit is counted and skipped: its sequence number and its ids are
  *          spent, the messages behind it still go.
  * Source   ai-dynamo/dynamo 1.6.1, sinks.rs.
  */
 import { map, type OperatorFunction } from 'rxjs';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { type EnvelopeEncoder, messageEnds, type PlaneMessage } from '../protocol/envelope.ts';
+import { messageEnds, type PlaneMessage } from '../protocol/envelope.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
+import type { Publisher } from '../protocol/publisher.ts';
 import type { RouterBatch } from '../protocol/router-event.ts';
 import type { RouterEventSink } from './sink.ts';
 
 export interface PublishOptions {
-  readonly envelopes: EnvelopeEncoder;
+  readonly publisher: Publisher;
   /** Bytes that messages are cut to; without it, only events and blocks are counted. */
   readonly maxMessageBytes?: () => number;
   /** Told about a message that no plane will take; the owner bounds what it says of it. */
@@ -26,7 +28,7 @@ export function publish(
   metrics: RelayMetrics,
   options: PublishOptions,
 ): OperatorFunction<RouterBatch, void> {
-  const { envelopes, maxMessageBytes, onTooLarge } = options;
+  const { publisher, maxMessageBytes, onTooLarge } = options;
   /** True where the plane took it. */
   const send = (message: PlaneMessage): boolean => {
     const { length } = message.envelope;
@@ -41,6 +43,8 @@ export function publish(
     return true;
   };
   return map((batch) => {
+    if (!publisher.isOpen) return;
+    const { envelopes } = publisher;
     let first = 0;
     for (const end of messageEnds(batch, maxMessageBytes?.())) {
       if (send(envelopes.encode(batch, first, end, Date.now()))) {

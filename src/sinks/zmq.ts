@@ -1,18 +1,22 @@
 /**
- * ZmqPlane: the brokerless event plane, one bound publisher socket.
+ * ZmqPlane: the ZMQ event plane: one bound publisher socket, or one that is connected to brokers.
  *
- * Frames   [0] topic `kv-events`   [1] publisher id, 8 bytes BE   [2] sequence, 8 bytes BE
+ * Frames   [0] topic; to a broker the whole subject   [1] publisher id, 8 bytes BE
+ *          [2] sequence, 8 bytes BE
  *          [3] 0x01, envelope length as u32 BE, envelope
  * Slow     a subscriber that has SEND_HWM messages unread loses further ones; others do not notice.
  *          libzmq drops without a word, so messages are sent with no-drop: the first one refused counts
  *          as an episode and goes out dropping; until the slow one has caught up, libzmq passes it over.
- * Source   ai-dynamo/dynamo 1.6.1, direct mode of the ZMQ event plane.
+ * Brokers  without any, messages wait in the outbox; behind a new link they wait for its subscriptions.
+ * Source   ai-dynamo/dynamo 1.6.1, direct and broker mode of the ZMQ event plane.
  */
 import { XPublisher } from 'zeromq';
 import { isTryAgain, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { KvRelayError } from '../errors.ts';
-import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import { KV_EVENTS_TOPIC, type PlaneMessage } from '../protocol/envelope.ts';
+import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
+import type { ChannelTransport } from '../protocol/discovery-records.ts';
+import type { PlaneMessage } from '../protocol/envelope.ts';
+import { BrokerLink } from './broker-link.ts';
 import { Outbox, type OutboxMessage } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
@@ -40,8 +44,15 @@ export class PlaneBindError extends KvRelayError {
 }
 
 export interface ZmqPlaneOptions {
+  /** Where to bind; without a meaning where there are brokers. */
   readonly endpoint: string;
+  /** Addresses to connect to; none: routers connect to us. */
+  readonly brokers: readonly string[];
+  /** First frame. */
+  readonly topic: string;
   readonly publisherId: number;
+  /** The address that routers are told, for the one that is bound. */
+  readonly advertise: (boundEndpoint: string) => string;
   readonly outboxBytes: number;
   /** How long sent messages may linger in the socket after stop(). */
   readonly lingerMs: number;
@@ -54,24 +65,26 @@ export class ZmqPlane implements Plane {
   readonly kind = 'zmq';
   readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
   readonly #options: ZmqPlaneOptions;
-  readonly #metrics: RelayMetrics;
+  readonly #metrics: PlaneMetrics;
   readonly #socket: XPublisher;
   readonly #peers: PeerCount;
-  readonly #outbox: Outbox;
-  readonly #topic = Buffer.from(KV_EVENTS_TOPIC);
-  readonly #publisherId = Buffer.alloc(8);
+  readonly #topic: Buffer;
+  #publisherId: Buffer;
+  #outbox: Outbox;
+  readonly #link: BrokerLink;
   #endpoint: string | null = null;
   #slowAtMs: number | null = null;
   #sending: Promise<void> | null = null;
   #subscriptions: MessageReader | null = null;
 
-  constructor(options: ZmqPlaneOptions, metrics: RelayMetrics) {
+  constructor(options: ZmqPlaneOptions, metrics: PlaneMetrics) {
     this.#options = options;
     this.#metrics = metrics;
     this.#outbox = new Outbox(options.outboxBytes);
-    this.#publisherId.writeBigUInt64BE(BigInt(options.publisherId));
+    this.#topic = Buffer.from(options.topic);
+    this.#publisherId = u64(options.publisherId);
     this.#socket = new XPublisher({
-      ...socketOptions(options.endpoint, options.lingerMs),
+      ...socketOptions(options.brokers[0] ?? options.endpoint, options.lingerMs),
       // A subscriber that does not read answers no heartbeat either: its link, and all that waits for
       // it, would be dropped unseen. At the high-water mark it is counted instead.
       heartbeatInterval: 0,
@@ -83,12 +96,24 @@ export class ZmqPlane implements Plane {
       noDrop: true,
       sendTimeout: 0,
     });
-    this.#peers = new PeerCount(this.#socket, () => undefined);
+    this.#link = new BrokerLink({
+      onChange: (isConnected) =>
+        options.onEvent({ kind: isConnected ? 'connected' : 'disconnected' }),
+      onLinked: () => this.#flush(),
+    });
+    this.#peers = new PeerCount(this.#socket, () => {
+      if (this.#isBrokered) this.#link.takePeers(this.#peers.peers);
+    });
   }
 
   /** A bound socket needs nobody to be ready. */
   get isConnected(): boolean {
-    return this.#endpoint !== null;
+    return this.#endpoint !== null && (!this.#isBrokered || this.#link.isConnected);
+  }
+
+  get channel(): ChannelTransport | null {
+    if (this.#isBrokered || this.#endpoint === null) return null;
+    return { kind: 'zmq', endpoint: this.#options.advertise(this.#endpoint) };
   }
 
   get endpoint(): string | null {
@@ -116,7 +141,13 @@ export class ZmqPlane implements Plane {
   }
 
   async start(): Promise<void> {
-    const { endpoint, onEvent } = this.#options;
+    const { endpoint, brokers, onEvent } = this.#options;
+    if (this.#isBrokered) {
+      this.#endpoint = brokers.join(',');
+      for (const broker of brokers) this.#socket.connect(broker);
+      this.#subscriptions = new MessageReader(this.#socket, () => undefined);
+      return;
+    }
     try {
       await this.#socket.bind(endpoint);
     } catch (cause) {
@@ -128,32 +159,53 @@ export class ZmqPlane implements Plane {
     onEvent({ kind: 'connected' });
   }
 
+  startPublisher(publisherId: number): void {
+    this.#publisherId = u64(publisherId);
+    this.#outbox = new Outbox(this.#options.outboxBytes);
+  }
+
   publish(message: PlaneMessage): void {
     const dropped = this.#outbox.push(message);
     this.#metrics.publishFailures.outbox_full += dropped;
-    this.#sending ??= this.#sendAll();
+    this.#flush();
   }
 
   async stop(): Promise<void> {
+    this.#link.stop();
     await this.#sending;
-    const endpoint = this.#endpoint;
+    const endpoint = this.#isBrokered ? null : this.#endpoint;
     this.#endpoint = null;
     if (this.#subscriptions === null) this.#socket.close();
     else await this.#subscriptions.close(endpoint);
   }
 
+  get #canSend(): boolean {
+    return !this.#isBrokered || this.#link.isLinked;
+  }
+
+  #flush(): void {
+    if (this.#canSend && this.#outbox.waiting > 0) this.#sending ??= this.#sendAll();
+  }
+
   /** The one writer of the socket: a second send at the same time would be refused. */
   async #sendAll(): Promise<void> {
-    for (let message = this.#outbox.next(); message; message = this.#outbox.next()) {
+    while (this.#canSend) {
+      const outbox = this.#outbox;
+      const message = outbox.next();
+      if (message === undefined) break;
       try {
         await this.#send(this.#frames(message));
-        this.#outbox.confirm(message.sequence);
+        outbox.confirm(message.sequence);
       } catch (error) {
         this.#metrics.publishFailures.client++;
         this.#options.onEvent({ kind: 'error', error });
       }
     }
     this.#sending = null;
+  }
+
+  get #isBrokered(): boolean {
+    return this.#options.brokers.length > 0;
   }
 
   async #send(frames: Buffer[]): Promise<void> {
@@ -171,12 +223,16 @@ export class ZmqPlane implements Plane {
   }
 
   #frames({ sequence, envelope }: OutboxMessage): Buffer[] {
-    const number = Buffer.allocUnsafe(8);
-    number.writeBigUInt64BE(BigInt(sequence));
     const frame = Buffer.allocUnsafe(5 + envelope.length);
     frame.writeUInt8(FRAME_VERSION, 0);
     frame.writeUInt32BE(envelope.length, 1);
     envelope.copy(frame, 5);
-    return [this.#topic, this.#publisherId, number, frame];
+    return [this.#topic, this.#publisherId, u64(sequence), frame];
   }
+}
+
+function u64(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigUInt64BE(BigInt(value));
+  return bytes;
 }

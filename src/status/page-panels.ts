@@ -64,8 +64,10 @@ function panelsOf(rank, history) {
       ['Replay', engine.replay],
     ])],
     ['Losses', ['Messages'], single([
+      ['Missing batches, replayed or not', countText(counters.missing_batches)],
       ['Lost batches', [countText(counters.lost_batches), alarm(counters.lost_batches)]],
       ['Unreadable messages', [countText(counters.malformed), alarm(counters.malformed)]],
+      ['Engine restarts', countText(counters.engine_restarts)],
     ])],
     ['Events', ['Total', 'Now'], EVENT_ROWS.map(([label, counter]) =>
       [label, [countText(counters[counter]), rateText(history.rate(counter, dp_rank))]])],

@@ -43,6 +43,8 @@ export interface StatusSnapshot {
   /** Null where routers cannot ask for what they missed. */
   readonly recovery: RecoveryStatus | null;
   readonly ranks: readonly RankStatus[];
+  /** Null where none is published. */
+  readonly worker_load: WorkerLoadStatus | null;
   readonly sources: readonly SourceStatus[];
 }
 
@@ -92,7 +94,7 @@ export interface EngineStatus {
   readonly replay: ReplayState;
 }
 
-/** Since the start. Batches and messages for the last two, events and blocks for the others. */
+/** Since the start: events, `published_blocks`, and below them batches and messages of the engine. */
 export interface RankCounters {
   readonly received: number;
   readonly accepted: number;
@@ -101,8 +103,21 @@ export interface RankCounters {
   readonly published_events: number;
   readonly published_blocks: number;
   readonly suppressed_removes: number;
+  readonly missing_batches: number;
   readonly lost_batches: number;
+  readonly duplicate_batches: number;
+  readonly engine_restarts: number;
   readonly malformed: number;
+}
+
+/** What routers are told of the engine's load, and where. */
+export interface WorkerLoadStatus {
+  /** Address of the page it is read from. */
+  readonly engine_metrics: string;
+  readonly publisher_id: string;
+  readonly plane_endpoint: string | null;
+  /** Null while unknown. */
+  readonly ranks: readonly { readonly dp_rank: number; readonly kv_used_blocks: number | null }[];
 }
 
 /** One store source beside the engine. */

@@ -25,27 +25,12 @@ test.each(notYetSettings.map((setting) => [setting.flag ?? setting.environment, 
 );
 
 test.each([
-  [['--discovery', 'none'], {}],
   [['--engine-sockets', 'per-rank'], {}],
   [[], { DYN_ZMQ_BROKER_ENABLED: 'false' }],
   [[], { DYN_RESPONSE_PLANE: 'tcp' }],
   [[], { KVRELAY_CLEAR_ON_STOP: '0' }],
 ])('what asks for what already happens passes: %j %j', (argv, env) => {
   expect(load(argv, { env }).warnings).toEqual([]);
-});
-
-test("variables of the host's Dynamo only warn, without their values", () => {
-  const env = {
-    DYN_DISCOVERY_BACKEND: 'etcd',
-    ETCD_ENDPOINTS: 'http://ann:hunter2@h:2379',
-    DYN_EVENT_PLANE_HOST: '192.0.2.7',
-    DYN_SYSTEM_PORT: '8081',
-  };
-  expect(load([], { env }).warnings).toEqual([
-    'DYN_DISCOVERY_BACKEND is set but not used yet: this relay announces itself nowhere',
-    'ETCD_ENDPOINTS is set but not used yet: this relay announces itself nowhere',
-    'DYN_EVENT_PLANE_HOST is set but not used yet: this relay advertises no address',
-  ]);
 });
 
 test('a misspelt KVRELAY variable is said, a Kubernetes service link is not', () => {

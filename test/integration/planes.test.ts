@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/log.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
+import { DiscoveryPlace } from '../support/discovery-place.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { framesOf } from '../support/in-process-relay.ts';
 import { natsServerAvailable, startNatsServer } from '../support/nats-server.ts';
@@ -65,6 +66,36 @@ test('Z7: four frames: topic, publisher id, sequence, and version, length and en
 });
 
 describe.skipIf(!natsServerAvailable())('the NATS plane', () => {
+  test('what a worker left unsent goes with it: the successor begins with its own first message', async () => {
+    const placeholder = await startNatsServer();
+    const { port, url } = placeholder;
+    await placeholder.stop();
+    const place = new DiscoveryPlace();
+    cleanups.push(() => place.close());
+    const removeWorker = place.addWorker(2n ** 64n - 1n);
+    const nats = ['--event-plane', 'nats', '--nats-server', url];
+    const { engine, worker } = await started(...nats, ...place.flags);
+    await eventually(() => worker.status().ranks[0]?.worker_id !== null);
+    for (let sequence = 0; sequence < 3; sequence++) await engine.send(storeFrames(sequence));
+    expect(await eventually(() => worker.status().plane.outbox_messages === 3)).toBe(true);
+    removeWorker();
+    await eventually(() => worker.status().ranks[0]?.worker_id === null);
+    place.addWorker(7n);
+    await eventually(() => worker.status().ranks[0]?.worker_id === '7');
+    for (let sequence = 3; sequence < 5; sequence++) await engine.send(storeFrames(sequence));
+    expect(await eventually(() => worker.status().plane.outbox_messages === 2)).toBe(true);
+
+    const server = await startNatsServer({ port });
+    cleanups.push(() => server.stop());
+    const router = await NatsCollector.connect(server.url);
+    cleanups.push(() => router.close());
+    const received = () =>
+      router.on('namespace.dynamo.component.backend.endpoint.generate.kv-events');
+    expect(await eventually(() => received().length === 2)).toBe(true);
+    expect(received().map(({ sequence }) => sequence)).toEqual([0, 1]);
+    expect(await eventually(() => worker.status().plane.outbox_messages === 0)).toBe(true);
+  });
+
   test('waits for a server that is not there yet and then sends what it held, in order', async () => {
     const placeholder = await startNatsServer();
     const { port, url } = placeholder;

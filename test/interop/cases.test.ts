@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type NatsServerProcess, startNatsServer } from '../support/nats-server.ts';
 import { countingBreak } from './compare.ts';
 import { canRun, type EngineVersion, FETCHED, isNewest, newestOf } from './engines.ts';
-import { type Compat, type PlayOutcome, play, relayOf } from './play.ts';
+import { type Compat, type PlayOutcome, play, relayOf, relaysOf } from './play.ts';
 
 const COMPAT: readonly Compat[] = ['strict', 'safe'];
 
@@ -39,7 +39,7 @@ describe.each(VERSIONS)('the cases of $engine $version', (version) => {
     if (!isRunnable) return;
     server = await startNatsServer();
     const flags = ['--cases'];
-    outcome = await play(server, { ...version, flags, blockSize: 4, compat: COMPAT });
+    outcome = await play(server, { ...version, flags, blockSize: 4, relays: relaysOf(COMPAT) });
   });
   afterAll(() => server?.stop());
 

@@ -56,7 +56,7 @@ describe.skipIf(!hasDynamo()).each(PLANES)(
         Array.from({ length: 20 }, () => 3),
       );
       const { index, metrics, publish, settings } = source;
-      const router = new DynamoProcess('dynamo_router', settings, ['--interval', '0.1']);
+      const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
       await router.started('router_ready');
       await expectEqual(router, source);
       expect(metrics.recoveryQueries).toMatchObject({ tree_dump: 1, events: 0 });
@@ -101,7 +101,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
       limits: { idleTimeoutMs: 300, sweepMs: 50 },
     });
     const { index, metrics, publish, settings, service } = source;
-    const router = new DynamoProcess('dynamo_router', settings, ['--interval', '0.1']);
+    const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
     await router.started('router_ready');
     await expectEqual(router, source);
     expect(await eventually(() => service.counts.droppedClients.idle > 0)).toBe(true);
@@ -119,7 +119,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     async (codec) => {
       const chains = Array.from({ length: 200 }, () => 500);
       const source = await startSource('tcp', codec, chains);
-      const router = new DynamoProcess('dynamo_router', source.settings, ['--interval', '1']);
+      const router = new DynamoProcess('queried_router', source.settings, ['--interval', '1']);
       await router.started('router_ready');
       await expectEqual(router, source, 60_000);
       expect(source.metrics.recoveryQueries).toMatchObject({ tree_dump: 1, error: 0 });
@@ -129,7 +129,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
   test('asks again until a snapshot is possible, and keeps its place', async () => {
     const source = await startSource('tcp', 'msgpack', [2, 2]);
     const { index, metrics, publish, settings } = source;
-    const router = new DynamoProcess('dynamo_router', settings, ['--interval', '0.1']);
+    const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
     await router.started('router_ready');
     await expectEqual(router, source);
     index.prepare = () => Promise.reject(new Error('no snapshot now'));
@@ -145,7 +145,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     const chains = Array.from({ length: 3000 }, () => 100);
     const source = await startSource('tcp', 'msgpack', chains, { keptEvents: 16_384 });
     const { index, metrics, publish, settings } = source;
-    const router = new DynamoProcess('dynamo_router', settings, ['--interval', '1', '--count']);
+    const router = new DynamoProcess('queried_router', settings, ['--interval', '1', '--count']);
     const startMs = performance.now();
     let events = 0;
     const live = setInterval(() => {

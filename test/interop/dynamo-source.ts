@@ -53,7 +53,7 @@ export async function startSource(
   const folder = new RegistryFolder();
   const namespace = `recovery-${requestPlane}-${codec}`;
   const settings = { namespace, folder: folder.path, requestPlane, natsUrl: server.url };
-  await new DynamoProcess('dynamo_worker', settings).started('worker_ready');
+  await new DynamoProcess('queried_worker', settings).started('worker_ready');
   const workerId = await folder.instanceId(`${namespace}/backend/generate/`);
 
   const index = new FakeIndex({ workerId, keptEvents });

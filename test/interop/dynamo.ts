@@ -51,7 +51,7 @@ export class DynamoProcess {
   #log = '';
 
   constructor(
-    program: 'dynamo_worker' | 'dynamo_router',
+    program: 'queried_worker' | 'queried_router',
     settings: DynamoSettings,
     flags: string[] = [],
   ) {

@@ -26,17 +26,28 @@ export interface Published {
   readonly last_seq: number;
 }
 
+export interface EnginePorts {
+  readonly port: number;
+  readonly replayPort: number;
+}
+
 export class EngineDriver {
-  readonly endpoint: string;
+  readonly ports: EnginePorts;
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #progress: Record<string, unknown>[] = [];
   #stderrTail = '';
 
-  private constructor({ engine, version }: EngineVersion, port: number, flags: readonly string[]) {
+  private constructor(
+    { engine, version }: EngineVersion,
+    ports: EnginePorts,
+    flags: readonly string[],
+  ) {
     const program = fileURLToPath(new URL(`../peers/${engine}_publisher.py`, import.meta.url));
-    const own = ['--version', version, '--port', String(port), '--wait-stdin', '--hold', '-1'];
-    this.endpoint = `tcp://127.0.0.1:${port}`;
+    const { port, replayPort } = ports;
+    const own = ['--version', version, '--wait-stdin', '--hold', '-1'];
+    own.push('--port', String(port), '--replay-port', String(replayPort));
+    this.ports = ports;
     this.#child = spawn(PYTHON, [program, ...own, ...flags], {
       stdio: ['pipe', 'ignore', 'pipe'],
     });
@@ -52,10 +63,17 @@ export class EngineDriver {
     });
   }
 
-  /** Resolves once its socket is bound; another process can take the free port first. */
-  static async start(engine: EngineVersion, flags: readonly string[]): Promise<EngineDriver> {
+  /**
+   * Resolves once its sockets are bound; another process can take a free port first. With `ports` it
+   * takes those, as an engine that is started again does.
+   */
+  static async start(
+    engine: EngineVersion,
+    flags: readonly string[],
+    ports?: EnginePorts,
+  ): Promise<EngineDriver> {
     for (let attempt = 1; ; attempt++) {
-      const driver = new EngineDriver(engine, await freePort(), flags);
+      const driver = new EngineDriver(engine, ports ?? (await freePorts()), flags);
       try {
         await driver.#reached('ready', START_TIMEOUT_MS);
         return driver;
@@ -67,6 +85,14 @@ export class EngineDriver {
     }
   }
 
+  get endpoint(): string {
+    return `tcp://127.0.0.1:${this.ports.port}`;
+  }
+
+  get replayEndpoint(): string {
+    return `tcp://127.0.0.1:${this.ports.replayPort}`;
+  }
+
   go(): void {
     this.#child.stdin?.write('go\n');
   }
@@ -74,6 +100,12 @@ export class EngineDriver {
   /** Resolves when all batches have left the engine's own queue. */
   async published(): Promise<Published> {
     return (await this.#reached('published', PUBLISH_TIMEOUT_MS)) as unknown as Published;
+  }
+
+  /** Ends it as a crash does. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#exited;
   }
 
   async stop(): Promise<void> {
@@ -106,6 +138,10 @@ function progressOf(line: string): Record<string, unknown>[] {
   } catch {
     return [];
   }
+}
+
+async function freePorts(): Promise<EnginePorts> {
+  return { port: await freePort(), replayPort: await freePort() };
 }
 
 async function freePort(): Promise<number> {

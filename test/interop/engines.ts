@@ -1,7 +1,8 @@
 /** Which engines this run has: what `scripts/interop.mjs` has fetched, and with which Python. */
 import { natsServerAvailable } from '../support/nats-server.ts';
 
-export type EngineName = 'vllm' | 'sglang';
+/** `ai-dynamo` is no engine, but is fetched like one: its workers are what bridges/dynamo starts. */
+export type EngineName = 'vllm' | 'sglang' | 'ai-dynamo';
 
 export interface EngineVersion {
   readonly engine: EngineName;
@@ -9,19 +10,31 @@ export interface EngineVersion {
 }
 
 /** Versions whose whole cache is run, not only the publisher; the programs in test/peers say so too. */
-const NEWEST: Readonly<Record<EngineName, string>> = { vllm: '0.33.0', sglang: '0.5.23' };
+const NEWEST: Readonly<Record<EngineName, string>> = {
+  vllm: '0.33.0',
+  sglang: '0.5.23',
+  'ai-dynamo': '1.6.1',
+};
 
 /** Python with the packages of test/peers; empty where there is none. */
 export const PYTHON: string = process.env.KVRELAY_INTEROP_PYTHON ?? '';
 
-/** Nothing is fetched in a test; without an entry here a version does not run. */
-export const FETCHED: readonly EngineVersion[] = (process.env.KVRELAY_INTEROP_ENGINES ?? '')
+const ALL_FETCHED: readonly EngineVersion[] = (process.env.KVRELAY_INTEROP_ENGINES ?? '')
   .split(' ')
   .filter((item) => item !== '')
   .map((item) => {
     const [engine, version] = item.split('==');
     return { engine: engine as EngineName, version: version ?? '' };
   });
+
+/** Nothing is fetched in a test; without an entry here a version does not run. */
+export const FETCHED: readonly EngineVersion[] = ALL_FETCHED.filter(
+  ({ engine }) => engine !== 'ai-dynamo',
+);
+
+export const FETCHED_WORKERS: readonly EngineVersion[] = ALL_FETCHED.filter(
+  ({ engine }) => engine === 'ai-dynamo',
+);
 
 export function newestOf(engine: EngineName): EngineVersion {
   return { engine, version: NEWEST[engine] };
@@ -36,7 +49,7 @@ export function isNewest({ engine, version }: EngineVersion): boolean {
  * nothing is skipped unseen.
  */
 export function canRun({ engine, version }: EngineVersion): boolean {
-  const isFetched = FETCHED.some((have) => have.engine === engine && have.version === version);
+  const isFetched = ALL_FETCHED.some((have) => have.engine === engine && have.version === version);
   if (isFetched && PYTHON !== '' && natsServerAvailable()) return true;
   if (process.env.KVRELAY_REQUIRE_ALL === '1') {
     throw new Error(

@@ -1,7 +1,8 @@
 /**
- * One run: an engine's publisher, a relay of each mode on its socket, and routers that collect.
+ * One run: an engine's publisher, relays on its socket, and routers that collect.
  *
- * The relays get the very same stream, so that what they make of it can be compared.
+ * The relays get the very same stream, so that what they make of it can be compared; what a lossy hop
+ * takes from one of them, it can ask the engine's replay socket for.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import { NatsCollector } from '../support/plane-collector.ts';
 import { RunProcess } from '../support/run-process.ts';
 import { EngineDriver, type Published } from './engine-driver.ts';
 import type { EngineVersion } from './engines.ts';
+import { LossyHop } from './lossy-hop.ts';
 import { Plane } from './plane.ts';
 import { readTruth, type TruthBatch } from './truth.ts';
 
@@ -26,11 +28,28 @@ export interface PlayOptions extends EngineVersion {
   /** Flags of the publisher, beyond version, port and truth. */
   readonly flags: readonly string[];
   readonly blockSize: number;
-  readonly compat: readonly Compat[];
+  readonly relays: readonly RelayPlan[];
+}
+
+/** One of the relays beside the engine. */
+export interface RelayPlan {
+  readonly name: string;
+  readonly compat: Compat;
+  /** Flags beyond those that every relay gets. */
+  readonly flags?: Readonly<Record<string, string>>;
+  /** Share of the live batches that a hop between them drops; without it there is no hop. */
+  readonly loss?: number;
+}
+
+/** One relay of each mode, straight on the engine's socket. */
+export function relaysOf(compats: readonly Compat[]): RelayPlan[] {
+  return compats.map((compat) => ({ name: compat, compat }));
 }
 
 export interface RelayOutcome {
-  readonly compat: Compat;
+  readonly name: string;
+  /** Live batches that the hop has dropped. */
+  readonly dropped: number;
   readonly plane: Plane;
   /** As the relay showed its rank after the last batch, still running. */
   readonly rank: RankStatus;
@@ -46,9 +65,9 @@ export interface PlayOutcome {
 
 let relayCount = 0;
 
-export function relayOf({ relays }: PlayOutcome, compat: Compat): RelayOutcome {
-  const relay = relays.find((one) => one.compat === compat);
-  if (relay === undefined) throw new Error(`No relay was started as ${compat}`);
+export function relayOf({ relays }: PlayOutcome, name: string): RelayOutcome {
+  const relay = relays.find((one) => one.name === name);
+  if (relay === undefined) throw new Error(`No relay was started as ${name}`);
   return relay;
 }
 
@@ -63,8 +82,11 @@ export async function play(server: NatsServerProcess, options: PlayOptions): Pro
     cleanups.push(() => routers.close());
     const engine = await EngineDriver.start(options, ['--truth', truthPath, ...options.flags]);
     cleanups.push(() => engine.stop());
-    const relays = options.compat.map((compat) => new PlayedRelay(server, engine, compat, options));
+    const relays: PlayedRelay[] = [];
     cleanups.push(() => Promise.all(relays.map((relay) => relay.stop())));
+    for (const plan of options.relays) {
+      relays.push(await PlayedRelay.start(server, engine, plan, options));
+    }
     await Promise.all(relays.map((relay) => relay.ready()));
     await sleep(SUBSCRIPTION_MS);
 
@@ -79,30 +101,48 @@ export async function play(server: NatsServerProcess, options: PlayOptions): Pro
 }
 
 class PlayedRelay {
-  readonly #compat: Compat;
+  readonly #name: string;
+  readonly #hop: LossyHop | null;
   readonly #subject: string;
   readonly #process: RunProcess;
 
-  constructor(
+  private constructor(
     server: NatsServerProcess,
-    engine: EngineDriver,
-    compat: Compat,
+    engineEndpoint: string,
+    hop: LossyHop | null,
+    { name, compat, flags: ownFlags }: RelayPlan,
     { engine: engineName, blockSize }: PlayOptions,
   ) {
     const namespace = `interop-${process.pid}-${++relayCount}`;
-    this.#compat = compat;
+    this.#name = name;
+    this.#hop = hop;
     this.#subject = `namespace.${namespace}.component.backend.endpoint.generate.kv-events`;
     const flags = {
       '--compat': compat,
       '--engine': engineName,
-      '--engine-endpoint': engine.endpoint,
+      '--engine-endpoint': engineEndpoint,
       '--block-size': String(blockSize),
       '--event-plane': 'nats',
       '--nats-server': server.url,
       '--namespace': namespace,
       '--http': '127.0.0.1:0',
+      ...ownFlags,
     };
     this.#process = new RunProcess(['run', ...Object.entries(flags).flat()]);
+  }
+
+  static async start(
+    server: NatsServerProcess,
+    engine: EngineDriver,
+    plan: RelayPlan,
+    options: PlayOptions,
+  ): Promise<PlayedRelay> {
+    const { name, loss } = plan;
+    const hop = loss === undefined ? null : await LossyHop.start(engine.endpoint, loss, name);
+    const flags =
+      hop === null ? plan.flags : { '--replay-endpoint': engine.replayEndpoint, ...plan.flags };
+    const endpoint = hop?.endpoint ?? engine.endpoint;
+    return new PlayedRelay(server, endpoint, hop, { ...plan, flags: flags ?? {} }, options);
   }
 
   async ready(): Promise<void> {
@@ -111,16 +151,17 @@ class PlayedRelay {
 
   async stop(): Promise<void> {
     await this.#process.stop();
+    await this.#hop?.stop();
   }
 
   /** Waits until it has read the last batch, ends it, and gives what came of it. */
   async end({ last_seq }: Published, routers: NatsCollector): Promise<RelayOutcome> {
     const deadlineMs = performance.now() + CATCH_UP_MS;
     let rank = await this.#rank();
-    while (rank.engine.last_seq !== String(last_seq)) {
+    while (rank.engine.emitted_seq !== String(last_seq)) {
       if (performance.now() > deadlineMs) {
-        const { last_seq: have } = rank.engine;
-        throw new Error(`${this.#compat}: got batch ${have}, the engine's last one is ${last_seq}`);
+        const { emitted_seq: have } = rank.engine;
+        throw new Error(`${this.#name}: got batch ${have}, the engine's last one is ${last_seq}`);
       }
       await sleep(20);
       rank = await this.#rank();
@@ -128,7 +169,7 @@ class PlayedRelay {
     const exitCode = await this.#process.stop();
     await routers.settle();
     const plane = new Plane(routers.on(this.#subject));
-    return { compat: this.#compat, plane, rank, exitCode };
+    return { name: this.#name, dropped: this.#hop?.dropped ?? 0, plane, rank, exitCode };
   }
 
   async #rank(): Promise<RankStatus> {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type NatsServerProcess, startNatsServer } from '../support/nats-server.ts';
 import { changeDifference, countingBreak, liveDifference, storeDifference } from './compare.ts';
 import { canRun, type EngineVersion } from './engines.ts';
-import { type Compat, type PlayOutcome, play, relayOf } from './play.ts';
+import { type Compat, type PlayOutcome, play, relayOf, relaysOf } from './play.ts';
 import { Truth } from './truth.ts';
 
 /** With fewer a wrong count of copies could go unseen. */
@@ -28,7 +28,7 @@ export function describeStreams(streams: readonly Stream[]): void {
       if (!isRunnable) return;
       server = await startNatsServer();
       const flags = [...stream.flags, '--block-size', String(stream.blockSize)];
-      outcome = await play(server, { ...stream, flags });
+      outcome = await play(server, { ...stream, flags, relays: relaysOf(stream.compat) });
       truth = new Truth(outcome.truth);
       console.log(figures(stream, outcome, truth));
     });
@@ -80,9 +80,9 @@ function figures(
   { published, relays, seconds }: PlayOutcome,
   { eventCount, removals, clears }: Truth,
 ): string {
-  const planes = relays.map(({ compat, plane, rank }) => {
+  const planes = relays.map(({ name: relay, plane, rank }) => {
     const { suppressed_removes: suppressed } = rank.counters;
-    return `${compat} ${plane.eventIds.length} events (${suppressed} removes held back)`;
+    return `${relay} ${plane.eventIds.length} events (${suppressed} removes held back)`;
   });
   return [
     `${engine} ${version} ${name}: ${published.batches} batches`,

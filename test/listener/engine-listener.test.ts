@@ -6,13 +6,14 @@ import { freePorts } from '../support/free-ports.ts';
 import { eventually } from '../support/plane-collector.ts';
 
 const PATIENCE_MS = 200;
+const NO_REPLAY = { sequencing: null, replayEndpoint: null };
 
 async function listenTo(endpoint: string): Promise<ListenerEvent[]> {
   const events: ListenerEvent[] = [];
   const options = { endpoint, bind: false, topic: '', receiveHwm: 10, maxMessageBytes: 1024 };
   const onEvent = (event: ListenerEvent): void => void events.push(event);
   const listener = new EngineListener(
-    { ...options, compat: 'safe', patienceMs: PATIENCE_MS, onEvent },
+    { ...options, ...NO_REPLAY, compat: 'safe', patienceMs: PATIENCE_MS, onEvent },
     new RelayMetrics(),
   );
   onTestFinished(() => listener.stop(0));

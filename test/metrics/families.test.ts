@@ -3,6 +3,8 @@
  * alarms are written against. A name may be added here, never changed.
  */
 import { expect, test } from 'vitest';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
+import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
@@ -23,6 +25,10 @@ const FAMILIES = `
   kvrelay_dropped_events_total                                 counter   dp_rank reason
   kvrelay_engine_missing_batches_total                         counter   dp_rank
   kvrelay_engine_lost_batches_total                            counter   dp_rank
+  kvrelay_engine_duplicate_batches_total                       counter   dp_rank
+  kvrelay_engine_unheld_batches_total                          counter   dp_rank
+  kvrelay_engine_replays_total                                 counter   dp_rank outcome
+  kvrelay_engine_restarts_total                                counter   dp_rank
   kvrelay_foreign_rank_batches_total                           counter   dp_rank
   kvrelay_engine_events_total                                  counter   dp_rank event_type medium
   kvrelay_ignored_fields_total                                 counter   dp_rank reason
@@ -44,6 +50,15 @@ const FAMILIES = `
   kvrelay_outbox_messages                                      gauge
   kvrelay_plane_disconnects_total                              counter
   kvrelay_plane_reconnects_total                               counter
+  kvrelay_discovery_announcements_total                        counter
+  kvrelay_discovery_ambiguities_total                          counter
+  kvrelay_discovery_evicted_records_total                      counter
+  kvrelay_discovery_faults_total                               counter   reason
+  kvrelay_engine_scrapes_total                                 counter
+  kvrelay_engine_scrape_faults_total                           counter   reason
+  kvrelay_engine_kv_used_blocks                                gauge     dp_rank
+  kvrelay_load_messages_total                                  counter
+  kvrelay_load_publish_failures_total                          counter   reason
   kvrelay_recovery_queries_total                               counter   dp_rank answer
   kvrelay_source_resyncs_total                                 counter   dp_rank
   kvrelay_output_hold_seconds                                  histogram dp_rank
@@ -64,10 +79,13 @@ function movedSource(): MetricsSource {
     for (const reason of FILTER_REASONS) metrics.filtered[type][reason] = 1;
   }
   metrics.emptyStores = 1;
+  const load = new LoadMetrics();
+  load.kvUsedBlocks.set(0, 100);
   return {
     version: '1.2.3',
     labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
     relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
+    discovery: new DiscoveryMetrics(),
     recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
@@ -76,6 +94,7 @@ function movedSource(): MetricsSource {
       disconnects: 0,
       reconnects: 0,
     }),
+    load: () => load,
     eventLoopLagSeconds: () => 0,
   };
 }

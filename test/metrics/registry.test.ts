@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { DEGRADED_CODES, describeDegraded } from '../../src/metrics/degraded.ts';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import type { MetricsSource, RelayReading } from '../../src/metrics/metrics-source.ts';
 import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
@@ -31,6 +32,7 @@ function sourceOf(
     version: '1.2.3',
     labels: { namespace: 'my-ns.é', component: 'back/end', workerIdHex: 'ff00ab' },
     relays: () => relays,
+    discovery: new DiscoveryMetrics(),
     recovery: () => new RecoveryCounts(),
     plane: () => ({
       connected: true,
@@ -39,6 +41,7 @@ function sourceOf(
       disconnects: 2,
       reconnects: 1,
     }),
+    load: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,
   };

@@ -39,6 +39,7 @@ ENGINES = {
     ]),
     "sglang": ("sglang", [
         "sglang/srt/disaggregation/kv_events.py", "sglang/srt/mem_cache/*.py", "sglang/srt/utils/network.py",
+        "sglang/srt/observability/*.py", "sglang/srt/metrics/*.py",
     ]),
     "lmcache": ("lmcache", ["lmcache/*.py"]),  # '*' crosses folders here
     "mooncake-master": ("mooncake-transfer-engine-cuda13", [
@@ -47,14 +48,16 @@ ENGINES = {
     "mooncake-client": ("mooncake-transfer-engine-non-cuda", [
         "mooncake/*.py", "mooncake/*.so", "mooncake_transfer_engine_non_cuda.libs/*",
     ]),
-    "ai-dynamo": ("ai-dynamo", ["dynamo/trtllm/publisher.py", "dynamo/trtllm/utils/request_utils.py"]),
+    "ai-dynamo": ("ai-dynamo", ["dynamo/trtllm/publisher.py", "dynamo/trtllm/utils/request_utils.py",
+                                "dynamo/vllm/*.py", "dynamo/sglang/*.py", "ai_dynamo-*.dist-info/METADATA"]),
 }
 
 DEFAULTS = ["vllm==0.33.0", "sglang==0.5.23", "lmcache==0.5.6", "mooncake-master==0.3.14",
             "mooncake-client==0.3.13.post1", "ai-dynamo==1.6.1"]
 HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0", "0.20.0", "0.22.0", "0.24.0",
                                    "0.26.0", "0.30.0")]
-           + ["sglang==" + v for v in ("0.4.6.post5", "0.4.8", "0.5.9", "0.5.17", "0.5.20", "0.5.22")])
+           + ["sglang==" + v for v in ("0.4.6.post5", "0.4.8", "0.5.9", "0.5.17", "0.5.20", "0.5.22")]
+           + ["ai-dynamo==1.6.0"])
 
 # shared objects that mooncake's binaries want from the system (InfiniBand user-space
 # libraries); unpacked from Debian packages beside the wheels, nothing is installed
@@ -65,12 +68,18 @@ def folder(engine: str, version: str) -> Path:
     return CACHE / f"{engine}-{version}"
 
 
+def is_complete(out: Path, wanted: list[str]) -> bool:
+    """Whether the folder has what is wanted today; an older one may lack files."""
+    stamp = out / ".complete"
+    return stamp.is_file() and stamp.read_text() == "\n".join(wanted)
+
+
 def fetch(engine: str, version: str, seconds: float | None = None) -> Path:
     """Folder with the engine's files; `seconds` bounds the download."""
     out = folder(engine, version)
-    if (out / ".complete").is_file():
-        return out
     dist, wanted = ENGINES[engine]
+    if is_complete(out, wanted):
+        return out
     CACHE.mkdir(parents=True, exist_ok=True)
     # Beside its goal: the wheel is too big for a small /tmp, and what is unpacked moves there in one step.
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=CACHE) as tmp:
@@ -94,8 +103,8 @@ def fetch(engine: str, version: str, seconds: float | None = None) -> Path:
                 if n.endswith(("mooncake_master", ".so")) or ".libs/" in n:
                     os.chmod(path, 0o755)
         (unpacked / "WHEEL_NAME").write_text(wheel.name + "\n")
-        (unpacked / ".complete").touch()
-        if not (out / ".complete").is_file():  # another fetch may have been faster
+        (unpacked / ".complete").write_text("\n".join(wanted))
+        if not is_complete(out, wanted):  # another fetch may have been faster
             shutil.rmtree(out, ignore_errors=True)
             os.replace(unpacked, out)
     return out

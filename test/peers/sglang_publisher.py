@@ -118,7 +118,7 @@ def from_op(kv, op):
 
 
 def synthetic(kv, args):
-    w = Workload(args.seed, args.block_size, hashes="i64", media=args.media.split(","), capacity=args.capacity)
+    w = Workload(args.seed, args.block_size, hashes="i64", media=args.media.split(","), capacity=args.capacity, p_clear=args.p_clear)
     while True:
         yield None, batch(kv, [from_op(kv, op) for op in w.batch(args.events_per_batch)])
 

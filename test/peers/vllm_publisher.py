@@ -117,7 +117,7 @@ def from_op(kv, op):
 def synthetic(kv, args):
     has_bytes = "medium" in kv.BlockStored.__struct_fields__
     w = Workload(args.seed, args.block_size, hashes="bytes" if args.hashes == "bytes" and has_bytes else "u64",
-                 loras=args.loras, capacity=args.capacity)
+                 loras=args.loras, capacity=args.capacity, p_clear=args.p_clear)
     while True:
         yield None, batch(kv, [from_op(kv, op) for op in w.batch(args.events_per_batch)])
 

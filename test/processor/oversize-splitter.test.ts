@@ -12,7 +12,7 @@ const WORKER_ID = 2n ** 64n - 1n;
 
 function split(limit: number | (() => number), ...events: PlacementEvent[]): PlacementEvent[] {
   const maxMessageBytes = typeof limit === 'number' ? () => limit : limit;
-  const splitter = new OversizeSplitter(WORKER_ID, maxMessageBytes);
+  const splitter = new OversizeSplitter(maxMessageBytes);
   const out: PlacementEvent[] = [];
   for (const event of events) splitter.push(event, out);
   splitter.flush();

@@ -158,7 +158,6 @@ function slowly(bytes: Buffer, compat: Compat): Taken | string {
 function plainly(bytes: Buffer, compat: Compat): Taken | null {
   const reader = READERS[compat];
   reader.open(bytes);
-  plainReader.open();
   const out: RawEvent[] = [];
   const taken = plainReader.read(reader, 1, out);
   expect(out).toHaveLength(taken);

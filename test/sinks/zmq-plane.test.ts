@@ -16,6 +16,9 @@ test('a stalled subscriber is counted and shown; a healthy one gets everything, 
   const plane = new ZmqPlane(
     {
       endpoint: 'tcp://127.0.0.1:0',
+      brokers: [],
+      topic: 'kv-events',
+      advertise: (bound) => bound,
       publisherId: 7,
       outboxBytes: 1 << 30,
       lingerMs: 0,

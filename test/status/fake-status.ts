@@ -30,7 +30,10 @@ export function rankStatus(dpRank: number, overrides: Partial<RankStatus> = {}):
       published_events: 550,
       published_blocks: 4400,
       suppressed_removes: 50,
+      missing_batches: 0,
       lost_batches: 0,
+      duplicate_batches: 0,
+      engine_restarts: 0,
       malformed: 0,
     },
     filtered_by_reason: { non_main_attention_group: 90, unknown_medium: 10 },
@@ -65,6 +68,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
       answers_in_flight: 0,
     },
     ranks: [rankStatus(0)],
+    worker_load: null,
     sources: [],
     ...overrides,
   };

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
 import { errorLine } from '../../src/errors.ts';
+import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import type { RelayReading } from '../../src/metrics/metrics-source.ts';
 import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
@@ -26,6 +27,7 @@ const registry = createRegistry({
   version: '0.1.0',
   labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
   relays: () => relays,
+  discovery: new DiscoveryMetrics(),
   recovery: () => new RecoveryCounts(),
   plane: () => ({
     connected: true,
@@ -34,6 +36,7 @@ const registry = createRegistry({
     disconnects: 0,
     reconnects: 0,
   }),
+  load: () => null,
   eventLoopLagSeconds: () => 0,
 });
 
@@ -121,7 +124,9 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane recovery ranks sources'.split(' '),
+    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources'.split(
+      ' ',
+    ),
   );
   expect(Object.keys(body.plane)).toEqual(
     'kind connected endpoint outbox_bytes outbox_messages'.split(' '),

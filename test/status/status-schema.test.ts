@@ -34,7 +34,10 @@ const countersShape = z.object({
   published_events: count,
   published_blocks: count,
   suppressed_removes: count,
+  missing_batches: count,
   lost_batches: count,
+  duplicate_batches: count,
+  engine_restarts: count,
   malformed: count,
 });
 
@@ -84,6 +87,14 @@ const statusShape = z.object({
     })
     .nullable(),
   ranks: z.array(rankShape).min(1),
+  worker_load: z
+    .strictObject({
+      engine_metrics: text,
+      publisher_id: u64,
+      plane_endpoint: text.nullable(),
+      ranks: z.array(z.strictObject({ dp_rank: count, kv_used_blocks: count.nullable() })),
+    })
+    .nullable(),
   sources: z.array(z.strictObject({ source: text, endpoint: text, connected: z.boolean() })),
 });
 

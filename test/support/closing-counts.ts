@@ -26,8 +26,8 @@ export function closingCounts(reasonsOf: () => readonly string[]): Reporter {
   };
 }
 
-/** The reason that `npm test` hands on when no server was found. */
-export function missingNatsServer(): string[] {
-  const reasons = process.env.KVRELAY_NATS_MISSING;
-  return reasons ? [`No nats-server: ${reasons}`] : [];
+/** The reasons that `npm test` hands on when a server was not found. */
+export function missingServers(): string[] {
+  const { KVRELAY_NATS_MISSING: nats, KVRELAY_ETCD_MISSING: etcd } = process.env;
+  return [...(nats ? [`No nats-server: ${nats}`] : []), ...(etcd ? [`No etcd: ${etcd}`] : [])];
 }

@@ -6,15 +6,15 @@
  * Throws   when no server can be had, or the one at hand does not start or answer in time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { cleanUpAfter, keepTail, stopChild } from './child-guard.ts';
 
 const START_TIMEOUT_MS = 10_000;
-const STOP_TIMEOUT_MS = 5_000;
 
 export interface NatsServerOptions {
   /** The server's `max_payload`; 1 MiB without it. */
@@ -66,7 +66,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
       port,
       pid: child.pid as number,
       exited,
-      stop: () => stop(child, exited),
+      stop: () => stopChild(child, exited),
       kill: (signal) => void child.kill(signal),
     };
   } catch (error) {
@@ -130,53 +130,4 @@ function greets(port: number): Promise<boolean> {
     socket.once('error', () => answer(false));
     socket.once('data', (bytes) => answer(bytes.toString('latin1').startsWith('INFO ')));
   });
-}
-
-async function stop(child: ChildProcess, exited: Promise<void>): Promise<void> {
-  child.kill('SIGTERM');
-  // A server frozen by SIGSTOP would keep SIGTERM waiting.
-  child.kill('SIGCONT');
-  const impatience = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-  await exited;
-  clearTimeout(impatience);
-}
-
-function keepTail(child: ChildProcess): { text: string } {
-  const log = { text: '' };
-  child.stderr?.on('data', (bytes: Buffer) => {
-    log.text = (log.text + bytes.toString('utf8')).slice(-4_096);
-  });
-  return log;
-}
-
-/** Resolves when the server's process is gone, and its folder and guard with it. */
-function cleanUpAfter(child: ChildProcess, folder: string): Promise<void> {
-  const guard = child.pid === undefined ? null : startGuard(child.pid, folder);
-  return new Promise((resolve) => {
-    const gone = (): void => {
-      guard?.kill('SIGKILL');
-      rmSync(folder, { recursive: true, force: true });
-      resolve();
-    };
-    // 'close' and not 'exit': what the server had to say has then been read to its end.
-    child.once('close', gone);
-    // Without a process, as when the binary cannot be run, there is no exit either.
-    child.once('error', () => child.pid === undefined && gone());
-  });
-}
-
-/**
- * Ends the server when this process is gone. An exit handler would not do: the test runner ends its
- * processes by signals. The guard's input closes however the process ends, and a group of its own
- * keeps Ctrl-C from it.
- */
-function startGuard(pid: number, folder: string): ChildProcess {
-  const script = 'read -r _; kill -9 "$0"; rm -rf "$1"';
-  const guard = spawn('sh', ['-c', script, String(pid), folder], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  guard.unref();
-  (guard.stdin as Socket).unref();
-  return guard;
 }

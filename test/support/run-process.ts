@@ -51,4 +51,17 @@ export class RunProcess {
     await exited;
     return this.#child.exitCode;
   }
+
+  /** Resolves with the exit code once it has ended by itself. */
+  async exited(): Promise<number | null> {
+    if (this.#child.exitCode === null) await once(this.#child, 'close');
+    return this.#child.exitCode;
+  }
+
+  /** A crash: nothing is cleaned up. */
+  async kill(): Promise<void> {
+    const exited = once(this.#child, 'close');
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
 }

@@ -4,7 +4,7 @@ import { unpack } from 'msgpackr';
 import type { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { PipelineConfig } from '../../src/pipeline.ts';
 import type { Compat } from '../../src/protocol/compat.ts';
-import { EnvelopeEncoder } from '../../src/protocol/envelope.ts';
+import { Publisher } from '../../src/protocol/publisher.ts';
 import { readJsonLines } from './vectors.ts';
 
 export interface ScenarioSettings {
@@ -83,14 +83,13 @@ export function pipelineConfigOf(
     compat,
     fullReports: false,
     maxMessageBytes: CAPTURED_MAX_PAYLOAD_BYTES,
-    workerId: BigInt(settings.worker_id),
     blockSize: settings.kv_block_size,
     batchingTimeoutMs: settings.batching_timeout_ms ?? 0,
     maxBatchBlocks: 128,
     maxTrackedBlocks: 8_000_000,
     imageTokenId: settings.image_token_id,
     videoTokenId: settings.video_token_id,
-    envelopes: new EnvelopeEncoder(1),
+    publisher: new Publisher({ workerId: BigInt(settings.worker_id), publisherId: 1 }),
   };
 }
 

@@ -10,7 +10,8 @@ import { parseExposition, type Sample } from '../metrics/exposition.ts';
 import { EngineStub } from './engine-stub.ts';
 import { freePorts } from './free-ports.ts';
 import { eventually, ZmqCollector } from './plane-collector.ts';
-import { eventsOf, shown } from './published-events.ts';
+import { eventsOf, type PublishedEvent, shown } from './published-events.ts';
+import { ReplayStub, type ReplayStubOptions } from './replay-stub.ts';
 import { BLOCK_SIZE, WORKER_ID } from './trials.ts';
 import { configOf } from './worker-config.ts';
 
@@ -22,6 +23,8 @@ export interface SocketTrialOptions {
   /** Host in the address that the worker is given; engines bind the loopback of its family. */
   readonly host?: string;
   readonly flags?: readonly string[];
+  /** Replay sockets, one a rank, on the ports behind those of the engines. */
+  readonly replays?: ReplayStubOptions;
 }
 
 export class SocketTrial {
@@ -30,14 +33,20 @@ export class SocketTrial {
   readonly logs: Record<string, unknown>[] = [];
   /** Port of the first rank's engine. */
   readonly port: number;
+  /** One a rank, where there are any. */
+  readonly replays: ReplayStub[] = [];
+  readonly #ranks: number;
   readonly #engineHost: string;
   readonly #engines: EngineStub[] = [];
   readonly #routers: ZmqCollector[] = [];
 
   /** Resolves when every engine has its subscriber and every plane its router. */
   static async start(options: SocketTrialOptions = {}): Promise<SocketTrial> {
-    const { ranks = 1, engines = ranks } = options;
-    const trial = new SocketTrial(await freePorts(ranks), ranks, options);
+    const { ranks = 1, engines = ranks, replays } = options;
+    const trial = new SocketTrial(await freePorts(2 * ranks), ranks, options);
+    for (let offset = 0; replays !== undefined && offset < ranks; offset++) {
+      trial.replays.push(await ReplayStub.start(trial.#replayEndpoint(offset), replays));
+    }
     for (let offset = 0; offset < engines; offset++) await trial.startEngine(offset);
     await trial.worker.start();
     for (const { plane_endpoint } of trial.worker.status().ranks) {
@@ -54,6 +63,7 @@ export class SocketTrial {
   private constructor(port: number, ranks: number, options: SocketTrialOptions) {
     const { host = '127.0.0.1', flags = [] } = options;
     this.port = port;
+    this.#ranks = ranks;
     this.#engineHost = host === '[::]' ? '[::1]' : '127.0.0.1';
     const given: Readonly<Record<string, string>> = {
       '--engine-endpoint': `tcp://${host}:${port}`,
@@ -62,6 +72,7 @@ export class SocketTrial {
       '--worker-id': String(WORKER_ID),
       '--block-size': String(BLOCK_SIZE),
       '--dp-size': String(ranks),
+      ...(options.replays !== undefined && { '--replay-endpoint': this.#replayEndpoint(0) }),
     };
     const rig = Object.entries(given).filter(([flag]) => !flags.includes(flag));
     const config = configOf(...rig.flat(), ...flags);
@@ -79,6 +90,31 @@ export class SocketTrial {
     this.#engines[offset] = engine;
   }
 
+  /** Takes the stub engine of a rank away; its port is free when this resolves. */
+  async stopEngine(offset = 0): Promise<void> {
+    this.#engines[offset]?.close();
+    await this.until(() => !this.rank(offset).engine.connected);
+  }
+
+  /** Another engine on the same port; resolves when the relay is connected to it. */
+  async restartEngine(offset = 0): Promise<void> {
+    await this.stopEngine(offset);
+    await this.startEngine(offset);
+    await this.#engines[offset]?.subscribed();
+    await this.until(() => this.rank(offset).engine.connected);
+  }
+
+  /** The replay socket of the first rank. */
+  get replay(): ReplayStub {
+    const [first] = this.replays;
+    if (first === undefined) throw new Error('a trial without replays');
+    return first;
+  }
+
+  #replayEndpoint(offset: number): string {
+    return `tcp://127.0.0.1:${this.port + this.#ranks + offset}`;
+  }
+
   async send(frames: readonly Uint8Array[], engine = 0): Promise<void> {
     await this.#engines[engine]?.subscribed();
     await this.#engines[engine]?.send(frames);
@@ -90,9 +126,16 @@ export class SocketTrial {
     return this.#received(offset);
   }
 
+  /** The event lists that the router of a rank has got, as bytes in hex. */
+  payloads(offset = 0): string[] {
+    const published = this.#routers[offset]?.published ?? [];
+    return published.map(({ payload }) => payload.toString('hex'));
+  }
+
   /** Fails where `condition` does not come to hold. */
-  async until(condition: () => boolean): Promise<void> {
-    if (!(await eventually(condition))) throw new Error(`still not so: ${String(condition)}`);
+  async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
+    if (!(await eventually(condition, timeoutMs)))
+      throw new Error(`still not so: ${String(condition)}`);
   }
 
   rank(offset = 0): RankStatus {
@@ -122,9 +165,14 @@ export class SocketTrial {
       .map(({ value }) => value);
   }
 
-  #received(offset: number): string[] {
+  /** As output() shows it so far, with everything that the events hold. */
+  events(offset = 0): PublishedEvent[] {
     const published = this.#routers[offset]?.published ?? [];
-    return published.flatMap(({ payload }) => eventsOf(payload)).map(shown);
+    return published.flatMap(({ payload }) => eventsOf(payload));
+  }
+
+  #received(offset: number): string[] {
+    return this.events(offset).map(shown);
   }
 
   #connectedEngines(): number {

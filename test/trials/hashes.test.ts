@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { BatchReader } from '../../src/engines/batch-reader.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { pipeline } from '../../src/pipeline.ts';
-import { EnvelopeEncoder } from '../../src/protocol/envelope.ts';
+import { Publisher } from '../../src/protocol/publisher.ts';
 import { MemorySink } from '../../src/sinks/memory.ts';
 import type { StatusSnapshot } from '../../src/status/status-source.ts';
 import { eventsOf, shown } from '../support/published-events.ts';
@@ -50,7 +50,7 @@ test('H2: a digest of bytes is its last 8, big-endian', () => {
 
 test('H5: workers that name the same tokens differently publish the same tokens hash', () => {
   const stores = [7n, 8n].map((workerId, index) => {
-    const trial = new Trial({ workerId });
+    const trial = new Trial({ publisher: new Publisher({ workerId }) });
     const [event] = trial.events(f(0, [St(index === 0 ? 101 : 999, { tokens: A })]));
     return event;
   });
@@ -68,9 +68,12 @@ test('H6: every integer leaves as an integer, whatever its size', () => {
   if (typeof batch === 'string') throw new Error(batch);
   const config = {
     ...trialConfig(),
-    workerId: 2n ** 40n + 1n,
-    firstEventId: 2 ** 32 + 5,
-    envelopes: new EnvelopeEncoder(2 ** 53 - 1, 2 ** 33),
+    publisher: new Publisher({
+      workerId: 2n ** 40n + 1n,
+      publisherId: 2 ** 53 - 1,
+      firstEventId: 2 ** 32 + 5,
+      firstSequence: 2 ** 33,
+    }),
   };
   const metrics = new RelayMetrics();
   const beforeMs = Date.now();

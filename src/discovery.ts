@@ -1,0 +1,64 @@
+/** Discovery and the relay's presence in it, as the configuration asks for. */
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { WorkerConfig } from './config/worker-config.ts';
+import { messageOf } from './errors.ts';
+import type { Warner } from './log.ts';
+import type { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
+import type { Discovery, FaultListener } from './router/discovery/discovery.ts';
+import { EtcdDiscovery } from './router/discovery/etcd-discovery.ts';
+import { FileDiscovery } from './router/discovery/file-discovery.ts';
+import { NoneDiscovery } from './router/discovery/none-discovery.ts';
+import { Presence } from './router/presence.ts';
+import type { PresentSource } from './router/rank-presence.ts';
+import type { RecoveryEndpoint } from './router/recovery-endpoint.ts';
+
+/** Where Dynamo's processes look without DYN_FILE_KV. */
+const DEFAULT_FOLDER = 'dynamo_store_kv';
+
+export interface PresenceTools {
+  /** Null: routers cannot ask, and the sources are live-only. */
+  readonly recovery: RecoveryEndpoint | null;
+  readonly metrics: DiscoveryMetrics;
+  readonly warner: Pick<Warner, 'warn'>;
+  readonly onWorker: (workerId: bigint | null) => void;
+}
+
+export function createPresence(
+  config: WorkerConfig,
+  sources: readonly PresentSource[],
+  { recovery, metrics, warner, onWorker }: PresenceTools,
+): Presence {
+  const { namespace, component, endpoint, workerId, onAmbiguous, blockSize } = config;
+  return new Presence({
+    discovery: createDiscovery(config, metrics, warner),
+    endpoint: { namespace, component, endpoint },
+    workerId,
+    onAmbiguous,
+    blockSize,
+    host: hostname(),
+    sources,
+    recovery,
+    metrics,
+    warner,
+    onWorker,
+  });
+}
+
+function createDiscovery(
+  config: WorkerConfig,
+  metrics: DiscoveryMetrics,
+  warner: Pick<Warner, 'warn'>,
+): Discovery {
+  const onFault: FaultListener = (fault, error) => {
+    metrics.faults[fault]++;
+    const fields = { discovery: config.discovery, reason: messageOf(error) };
+    warner.warn(`discovery_${fault}`, fields, 'discovery does not do what it should');
+  };
+  if (config.discovery === 'none') return new NoneDiscovery();
+  if (config.discovery === 'etcd') {
+    return new EtcdDiscovery({ access: config, leaseTtlSeconds: config.etcdLeaseTtl, onFault });
+  }
+  const directory = config.discoveryDir ?? join(tmpdir(), DEFAULT_FOLDER);
+  return new FileDiscovery({ directory, onFault });
+}

@@ -1,0 +1,105 @@
+/**
+ * Stock Dynamo 1.6.1 processes of test/peers: a worker that registers itself, a router that follows.
+ *
+ * Ends     each with its standard input, which closes with the test process too.
+ * Throws   when one ends early or is late, with the last of what it wrote.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { parseLosslessJson } from '../../src/protocol/lossless-json.ts';
+import { eventually } from '../support/plane-collector.ts';
+
+/** A Python with Dynamo's runtime; empty where there is none. */
+export const DYNAMO_PYTHON: string = process.env.KVRELAY_INTEROP_DYNAMO ?? '';
+
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 5_000;
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** One block as the router has it. */
+export type IndexRow = readonly [
+  workerId: bigint | number,
+  dpRank: number,
+  storageTier: string,
+  parentHash: bigint | number | null,
+  blockHash: bigint | number,
+  tokensHash: bigint | number,
+];
+
+export class DynamoPeer {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown>;
+  readonly #lines: Line[] = [];
+  #tail = '';
+
+  private constructor(program: string, flags: readonly string[], env: Record<string, string>) {
+    const path = fileURLToPath(new URL(`../peers/${program}.py`, import.meta.url));
+    this.#child = spawn(DYNAMO_PYTHON, [path, ...flags], {
+      env: { ...process.env, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.#closed = once(this.#child, 'close');
+    this.#child.stdin?.on('error', () => undefined);
+    let rest = '';
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) this.#take(line);
+    });
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#keep(text));
+  }
+
+  static async start(
+    program: 'dynamo_worker' | 'dynamo_router',
+    flags: readonly string[],
+    env: Record<string, string> = {},
+  ): Promise<DynamoPeer> {
+    const peer = new DynamoPeer(program, flags, env);
+    const isReady = (): boolean => peer.#lines.some(({ state }) => state === 'ready');
+    await eventually(() => isReady() || peer.#child.exitCode !== null, START_TIMEOUT_MS);
+    if (isReady()) return peer;
+    await peer.kill();
+    throw new Error(`${program} is not ready:\n${peer.#tail}`);
+  }
+
+  /** What the router's index holds now. */
+  get index(): readonly IndexRow[] {
+    return (this.#lines.findLast(({ state }) => state === 'index')?.blocks ?? []) as IndexRow[];
+  }
+
+  /** Every state of the router's index so far, by its size. */
+  get indexSizes(): number[] {
+    const states = this.#lines.filter(({ state }) => state === 'index');
+    return states.map(({ blocks }) => (blocks as unknown[]).length);
+  }
+
+  get log(): string {
+    return this.#tail;
+  }
+
+  /** An orderly end: its records go. */
+  async stop(): Promise<void> {
+    this.#child.stdin?.end();
+    const impatience = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.#closed;
+    clearTimeout(impatience);
+  }
+
+  /** A crash: its records stay until they expire. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#closed;
+  }
+
+  #take(line: string): void {
+    // Dynamo's own log may go to standard output too.
+    if (line.startsWith('{"state":')) this.#lines.push(parseLosslessJson(line) as Line);
+    else this.#keep(`${line}\n`);
+  }
+
+  #keep(text: string): void {
+    this.#tail = (this.#tail + text).slice(-8_192);
+  }
+}

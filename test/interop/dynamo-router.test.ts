@@ -1,0 +1,237 @@
+/** A stock KvRouter follows kvrelay, which it finds by discovery: what was sent is what it holds. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createLogger } from '../../src/log.ts';
+import { createWorker, type Worker } from '../../src/worker.ts';
+import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
+import { EngineStub } from '../support/engine-stub.ts';
+import { startEtcdServer } from '../support/etcd-server.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { eventually } from '../support/plane-collector.ts';
+import { RunProcess } from '../support/run-process.ts';
+import { configOf } from '../support/worker-config.ts';
+import { ZmqBroker } from '../support/zmq-broker.ts';
+import { DYNAMO_PYTHON, DynamoPeer } from './dynamo-peers.ts';
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+type EventPlane = 'nats' | 'zmq' | 'broker';
+
+/** Flags of relay and peers for one plane and one registry, both of this test alone. */
+interface Place {
+  readonly shared: readonly string[];
+  readonly relayOnly: readonly string[];
+}
+
+async function makePlace(
+  eventPlane: EventPlane,
+  discovery: 'file' | 'etcd' = 'file',
+): Promise<Place> {
+  const shared = ['--discovery', discovery, '--namespace', 'interop-1', '--block-size', '4'];
+  if (discovery === 'file') {
+    const directory = mkdtempSync(join(tmpdir(), 'kvrelay-interop-'));
+    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    shared.push('--discovery-dir', directory);
+  } else {
+    const etcd = await startEtcdServer();
+    cleanups.push(() => etcd.stop());
+    shared.push('--etcd-endpoints', etcd.url);
+  }
+  if (eventPlane === 'nats') {
+    const server = await startNatsServer();
+    cleanups.push(() => server.stop());
+    return {
+      shared: [...shared, '--event-plane', 'nats', '--nats-server', server.url],
+      relayOnly: [],
+    };
+  }
+  shared.push('--event-plane', 'zmq');
+  if (eventPlane === 'zmq') return { shared, relayOnly: ['--plane-endpoint', 'tcp://127.0.0.1:0'] };
+  const broker = await ZmqBroker.start();
+  cleanups.push(() => broker.close());
+  return { shared: [...shared, '--zmq-broker', broker.url], relayOnly: [] };
+}
+
+async function startPeer(
+  program: 'dynamo_worker' | 'dynamo_router',
+  flags: readonly string[],
+): Promise<DynamoPeer> {
+  const peer = await DynamoPeer.start(program, flags);
+  cleanups.push(() => peer.stop());
+  return peer;
+}
+
+async function startRelay(
+  { shared, relayOnly }: Place,
+  flags: readonly string[] = [],
+): Promise<{ engine: EngineStub; relay: Worker }> {
+  const engine = await EngineStub.start();
+  cleanups.push(() => engine.close());
+  const own = ['--engine-endpoint', engine.endpoint, '--http', 'off'];
+  const relay = createWorker(configOf(...own, ...shared, ...relayOnly, ...flags), { logger });
+  cleanups.push(() => relay.stop());
+  await relay.start();
+  await engine.subscribed();
+  return { engine, relay };
+}
+
+/** A store whose tokens follow from its first hash: equal tokens below one parent are one block to a router. */
+function store(hashes: readonly number[], parent: number | null = null): unknown {
+  const [first = 0] = hashes;
+  return storeEvent(hashes, parent, { token_ids: tokensFrom(first * 100, hashes.length * 4) });
+}
+
+function rankOf(relay: Worker, index = 0) {
+  const rank = relay.status().ranks[index];
+  if (rank === undefined) throw new Error('no such rank');
+  return rank;
+}
+
+/** Parents and hashes of the blocks that a router holds of one rank, in order. */
+function chains(router: DynamoPeer, dpRank = 0): (number | null)[][] {
+  return router.index
+    .filter((row) => row[1] === dpRank)
+    .map(([, , , parent, hash]) => [parent === null ? null : Number(parent), Number(hash)])
+    .sort((a, b) => (a[1] ?? 0) - (b[1] ?? 0));
+}
+
+/** The router has seen the record by then, and subscribed: what it misses before is lost to a live-only source. */
+async function joined(relay: Worker): Promise<void> {
+  expect(await eventually(() => relay.ready().ready, 10_000)).toBe(true);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+}
+
+function senderTo(engine: EngineStub): (...events: unknown[]) => Promise<void> {
+  let sequence = 0;
+  return (...events) => engine.send(batchFrames(batch(events), sequence++));
+}
+
+describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
+  test.each([
+    ['nats', 'file'],
+    ['zmq', 'file'],
+    ['nats', 'etcd'],
+    ['zmq', 'etcd'],
+    ['broker', 'file'],
+  ] as const)('follows a live-only source on %s, found in %s', async (plane, discovery) => {
+    const place = await makePlace(plane, discovery);
+    await startPeer('dynamo_worker', place.shared);
+    const router = await startPeer('dynamo_router', place.shared);
+    const { engine, relay } = await startRelay(place);
+    await joined(relay);
+    const send = senderTo(engine);
+    await send(store([101, 102, 103]));
+    await send(store([104], 103), store([201]));
+    await send(removeEvent([104]), store([202], 201));
+    await eventually(() => chains(router).length === 5, 10_000);
+    expect(chains(router)).toEqual([
+      [null, 101],
+      [101, 102],
+      [102, 103],
+      [null, 201],
+      [201, 202],
+    ]);
+    const { worker_id: workerId } = rankOf(relay);
+    expect(new Set(router.index.map((row) => String(row[0])))).toEqual(new Set([workerId]));
+    await send({ type: 'AllBlocksCleared' });
+    expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);
+    await send(store([301]));
+    expect(await eventually(() => router.index.length === 1, 10_000)).toBe(true);
+    await relay.stop();
+    expect(await eventually(() => router.index.length === 0, 5_000)).toBe(true);
+  });
+
+  test.each(['nats', 'zmq'] as const)('keeps two ranks on %s apart', async (plane) => {
+    const place = await makePlace(plane);
+    const ranks = ['--dp-size', '2'];
+    await startPeer('dynamo_worker', [...place.shared, ...ranks]);
+    const router = await startPeer('dynamo_router', place.shared);
+    const { engine, relay } = await startRelay(place, [...ranks, '--engine-sockets', 'shared']);
+    await joined(relay);
+    await engine.send(batchFrames(batch([store([101, 102])], 0), 0));
+    await engine.send(batchFrames(batch([store([201])], 1), 1));
+    await engine.send(batchFrames(batch([{ type: 'AllBlocksCleared' }], 0), 2));
+    await engine.send(batchFrames(batch([store([103])], 0), 3));
+    await eventually(() => chains(router).length === 1 && chains(router, 1).length === 1, 10_000);
+    expect([chains(router), chains(router, 1)]).toEqual([[[null, 103]], [[null, 201]]]);
+  });
+
+  test('follows the successor of a worker, under the new id from its first event', async () => {
+    const place = await makePlace('zmq');
+    const first = await DynamoPeer.start('dynamo_worker', place.shared);
+    const router = await startPeer('dynamo_router', place.shared);
+    const { engine, relay } = await startRelay(place);
+    await joined(relay);
+    const send = senderTo(engine);
+    await send(store([101]));
+    expect(await eventually(() => router.index.length === 1, 10_000)).toBe(true);
+    const before = rankOf(relay).worker_id;
+    await first.stop();
+    expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);
+    expect(await eventually(() => rankOf(relay).worker_id === null, 5_000)).toBe(true);
+    await startPeer('dynamo_worker', place.shared);
+    expect(await eventually(() => rankOf(relay).worker_id !== null, 10_000)).toBe(true);
+    await joined(relay);
+    await send(store([301, 302]));
+    await eventually(() => chains(router).length === 2, 10_000);
+    expect(chains(router)).toEqual([
+      [null, 301],
+      [301, 302],
+    ]);
+    expect(rankOf(relay).worker_id).not.toBe(before);
+    expect(String(router.index[0]?.[0])).toBe(rankOf(relay).worker_id);
+  });
+
+  test("is never told two sources: kvrelay concedes to a worker's own publisher", async () => {
+    const place = await makePlace('zmq');
+    const { engine, relay } = await startRelay(place);
+    await startPeer('dynamo_worker', [...place.shared, '--publish', engine.endpoint]);
+    const router = await startPeer('dynamo_router', place.shared);
+    const isAmbiguous = (): boolean =>
+      rankOf(relay).degraded.some(({ code }) => code === 'ambiguous_source');
+    expect(await eventually(isAmbiguous, 10_000)).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await senderTo(engine)(store([101, 102]));
+    await eventually(() => chains(router).length === 2, 10_000);
+    expect(chains(router)).toEqual([
+      [null, 101],
+      [101, 102],
+    ]);
+    // Neither was ever taken away by a second claim.
+    expect(router.indexSizes.filter((size) => size === 0).length).toBeLessThanOrEqual(1);
+  });
+
+  test('is back within seconds after a relay was killed and started again', async () => {
+    const place = await makePlace('nats');
+    await startPeer('dynamo_worker', place.shared);
+    const router = await startPeer('dynamo_router', place.shared);
+    const engine = await EngineStub.start();
+    cleanups.push(() => engine.close());
+    const flags = ['run', '--engine-endpoint', engine.endpoint, '--http', '127.0.0.1:0'];
+    const first = new RunProcess([...flags, ...place.shared]);
+    await first.ready();
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const send = senderTo(engine);
+    await send(store([101]));
+    expect(await eventually(() => router.index.length === 1, 10_000)).toBe(true);
+    await first.kill();
+    const startedMs = performance.now();
+    const second = new RunProcess([...flags, ...place.shared]);
+    cleanups.push(() => second.stop());
+    await second.ready();
+    // Its record alone makes the router forget what the dead source had told.
+    expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);
+    expect(performance.now() - startedMs).toBeLessThan(5000);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await send(store([201]));
+    await eventually(() => router.index.length === 1, 10_000);
+    expect(chains(router)).toEqual([[null, 201]]);
+  });
+});

@@ -1,0 +1,4 @@
+import { newestOf } from './engines.ts';
+import { describeLives } from './lives-suite.ts';
+
+describeLives(newestOf('vllm'));
