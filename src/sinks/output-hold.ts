@@ -44,6 +44,7 @@ export class OutputHold implements RouterEventSink {
   readonly #maxHoldMs: number;
   readonly #answers = new Set<Answer>();
   #held: PlaneMessage[] = [];
+  #waiting: (() => void)[] = [];
   #heldSinceMs = 0;
   #holdTimer: NodeJS.Timeout | undefined;
   #passedEvents = 0;
@@ -54,6 +55,16 @@ export class OutputHold implements RouterEventSink {
     this.#maxHoldMs = options.maxHoldMs ?? 2000;
     this.#sink = sink;
     this.#metrics = metrics;
+  }
+
+  get isHolding(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** Resolves once nothing is held. */
+  async idle(): Promise<void> {
+    if (!this.isHolding) return;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   get heldMessages(): number {
@@ -152,6 +163,7 @@ export class OutputHold implements RouterEventSink {
     if (passed === 0) return;
     this.#held = this.#held.slice(passed);
     if (this.#held.length > 0) return;
+    for (const resolve of this.#waiting.splice(0)) resolve();
     clearTimeout(this.#holdTimer);
     this.#metrics.outputHoldSeconds.observe((performance.now() - this.#heldSinceMs) / 1000);
   }

@@ -13,6 +13,7 @@ import type { RequestServerLimits } from '../../src/router/recovery/request-serv
 import { OutputHold } from '../../src/sinks/output-hold.ts';
 import { FakeIndex } from '../support/fake-index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
+import { NO_HOLD } from '../support/no-hold.ts';
 import { DynamoProcess, type DynamoSettings, RegistryFolder } from './dynamo.ts';
 
 const PUBLISHER = 0xabc123;
@@ -68,7 +69,7 @@ export async function startSource(
   };
   const holdOptions = { maxBytes: 64 << 20, onOverrun: () => undefined };
   const hold = new OutputHold(holdOptions, sink, metrics);
-  const served = options.isHeld === false ? { begin: () => () => undefined } : hold;
+  const served = options.isHeld === false ? NO_HOLD : hold;
   const rank = { index, metrics, hold: served };
   const service = await startService(requestPlane, codec, server.url, rank, limits);
   const endpoint = { namespace, component: 'backend' };

@@ -24,8 +24,11 @@ export class ResponseReader {
   #rest: Buffer[] = [];
   #restBytes = 0;
 
-  constructor(socket: Socket, behaviour: Behaviour) {
+  readonly #onAnswer: (body: Buffer) => void;
+
+  constructor(socket: Socket, behaviour: Behaviour, onAnswer: (body: Buffer) => void) {
     this.socket = socket;
+    this.#onAnswer = onAnswer;
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.isClosed = true;
@@ -41,7 +44,10 @@ export class ResponseReader {
       this.#rest.push(chunk);
       this.#restBytes += chunk.length;
       this.#take();
-      if (behaviour === 'close' && this.messages.some(({ body }) => body.length > 0)) socket.end();
+      const answer = this.messages.find(({ body }) => body.length > 0);
+      if (behaviour !== 'close' || answer === undefined || socket.writableEnded) return;
+      this.#onAnswer(answer.body);
+      socket.end();
     });
   }
 
@@ -70,11 +76,13 @@ export class ResponseReader {
 export class FakeRouter {
   readonly responses: ResponseReader[] = [];
   behaviour: Behaviour = 'close';
+  /** Told an answer before its stream is closed. */
+  onAnswer: (body: Buffer) => void = () => undefined;
   readonly #server: Server;
 
   private constructor() {
     this.#server = createServer((socket) => {
-      this.responses.push(new ResponseReader(socket, this.behaviour));
+      this.responses.push(new ResponseReader(socket, this.behaviour, this.onAnswer));
     });
   }
 

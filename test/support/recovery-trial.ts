@@ -50,6 +50,8 @@ export async function startRecovery(options: TrialOptions = {}): Promise<Recover
     stream: { ...DEFAULT_STREAM_LIMITS, ...options.stream },
   });
   const hold = {
+    isHolding: false,
+    idle: async (): Promise<void> => undefined,
     begin: () => {
       holds.push(`begin ${index.lastEventId}`);
       return () => void holds.push('end');

@@ -25,6 +25,10 @@ import { Snapshot } from './snapshot.ts';
 
 /** What is told of an answer under way: its rank's output must not run far ahead of it. */
 export interface OutputHold {
+  /** Output waits for answers that are on their way. */
+  readonly isHolding: boolean;
+  /** Resolves once none does; soon, whatever becomes of the answers. */
+  idle(): Promise<void>;
   /**
    * From the moment at which the answer's last event id is fixed. What it returns is called once the
    * router has the answer, with the time it takes to apply it, or 0 where it will never have it.
@@ -57,8 +61,11 @@ const DEFAULT_LIMITS: QueryServiceLimits = {
   stream: DEFAULT_STREAM_LIMITS,
 };
 
-/** Twice what a stock router was seen to need, in either codec. */
+/** Twice what a stock router was seen to need, in either codec, and a while for one that is busy. */
 const APPLY_MS_PER_MIB = 50;
+const MIN_APPLY_MS = 100;
+
+const MAX_TRIES = 8;
 
 export class QueryService {
   readonly #counts: RecoveryCounts;
@@ -111,6 +118,18 @@ export class QueryService {
     for (const stream of this.#streams) stream.destroy();
   }
 
+  /**
+   * Until the answer can be taken. One that is fixed while output waits for others would make it wait on:
+   * many that come one by one would hold it to the limit.
+   */
+  async #prepare(snapshot: Snapshot, hold: OutputHold): Promise<void> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      await snapshot.ready(this.#limits.snapshotTimeoutMs, this.#onError);
+      if (!hold.isHolding) return;
+      await hold.idle();
+    }
+  }
+
   #refuse(reason: RefusalReason, why: string): string {
     this.#counts.refusedRequests[reason]++;
     return `Server ${reason === 'overloaded' ? 'overloaded' : 'unavailable'}: ${why}`;
@@ -121,13 +140,13 @@ export class QueryService {
     this.#streams.add(stream);
     this.#counts.answersInFlight = this.#streams.size;
     let endHold: ((applyMs: number) => void) | null = null;
-    let answerBytes = 0;
+    let applyMs = 0;
     const snapshot = new Snapshot(query, codec, source.index, this.#dumps);
     try {
       await stream.opened();
       const unserved = unservedQuery(query, source);
       if (unserved === null) {
-        await snapshot.ready(this.#limits.snapshotTimeoutMs, this.#onError);
+        await this.#prepare(snapshot, source.hold);
         // The router may have gone meanwhile: nothing is held for it then.
         await stream.opened();
       }
@@ -137,12 +156,13 @@ export class QueryService {
       const pieces = encodeAnswer(answer, codec, await snapshot.chunksOf(answer));
       await stream.answer(pieces, codec);
       await stream.closed();
-      answerBytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      const answerBytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      applyMs = Math.max(MIN_APPLY_MS, (answerBytes / (1 << 20)) * APPLY_MS_PER_MIB);
     } catch (error) {
       if (!(error instanceof StreamError)) throw error;
       this.#counts.failedAnswers[error.reason]++;
     } finally {
-      endHold?.((answerBytes / (1 << 20)) * APPLY_MS_PER_MIB);
+      endHold?.(applyMs);
       snapshot.release();
       stream.destroy();
       this.#streams.delete(stream);

@@ -18,6 +18,11 @@ export interface ResyncMonitorOptions {
   readonly quietMs?: number;
 }
 
+/** A hold that tells when output begins to wait for an answer. */
+type WatchedHold = Omit<OutputHold, 'begin'> & {
+  begin(onHeld: () => void): (applyMs: number) => void;
+};
+
 const QUIET_MS = 30_000;
 const MAX_DOUBLINGS = 6;
 
@@ -56,8 +61,12 @@ export class ResyncMonitor {
   }
 
   /** `hold`, with its answers and what they keep waiting noted. */
-  watching(hold: { begin(onHeld: () => void): (applyMs: number) => void }): OutputHold {
+  watching(hold: WatchedHold): OutputHold {
     return {
+      get isHolding(): boolean {
+        return hold.isHolding;
+      },
+      idle: () => hold.idle(),
       begin: () => {
         this.noteQuery();
         return hold.begin(() => this.noteHeld());

@@ -32,7 +32,7 @@ export class Snapshot {
     this.#dumps = dumps;
   }
 
-  /** Resolves when `take` has nothing slow left to do, after `timeoutMs` with a failure. */
+  /** Resolves when `take` has nothing slow left to do, after `timeoutMs` with a failure; may be repeated. */
   async ready(timeoutMs: number, onError: (error: unknown) => void): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const isLate = new Promise<void>((resolve) => {
@@ -73,7 +73,7 @@ export class Snapshot {
   }
 
   async #prepare(): Promise<void> {
-    if (this.#query.startEventId === null) await this.#awaitTurn();
+    if (this.#query.startEventId === null && this.#giveBack === null) await this.#awaitTurn();
     let pending = await this.#ask();
     // Only the answer tells whether a range is answered by a dump; it is then taken once more.
     if (this.#giveBack === null || this.#codec === 'json') {

@@ -10,6 +10,7 @@ import {
 import { FakeIndex } from '../../support/fake-index.ts';
 import { FakeRouter, RouterClient } from '../../support/fake-router.ts';
 import { natsServerAvailable, startNatsServer } from '../../support/nats-server.ts';
+import { NO_HOLD } from '../../support/no-hold.ts';
 import { eventually } from '../../support/plane-collector.ts';
 import { WORKER } from '../../support/recovery-trial.ts';
 import { requestFrame, requestPayload } from '../../support/router-requests.ts';
@@ -31,7 +32,7 @@ async function startService(
     advertisedHost: null,
     port: 0,
     nats: null,
-    rank: () => ({ index, metrics: new RelayMetrics(), hold: { begin: () => () => undefined } }),
+    rank: () => ({ index, metrics: new RelayMetrics(), hold: NO_HOLD }),
     onError: () => undefined,
     ...options,
   });

@@ -90,6 +90,8 @@ test('a hold that is watched tells its answers, and those that output waits for'
   let tellHeld = (): void => undefined;
   let ended = 0;
   const hold = monitor.watching({
+    isHolding: false,
+    idle: async () => undefined,
     begin: (onHeld) => {
       tellHeld = onHeld;
       return () => void ended++;
