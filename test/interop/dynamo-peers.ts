@@ -42,10 +42,13 @@ export class DynamoPeer {
     });
     this.#closed = once(this.#child, 'close');
     this.#child.stdin?.on('error', () => undefined);
-    let rest = '';
+    const rest: string[] = [];
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
+      rest.push(text);
+      // A state of the router may have many megabytes: joined once, when its line ends.
+      if (!text.includes('\n')) return;
+      const lines = rest.splice(0).join('').split('\n');
+      rest.push(lines.pop() ?? '');
       for (const line of lines) this.#take(line);
     });
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#keep(text));
@@ -67,6 +70,11 @@ export class DynamoPeer {
   /** What the router's index holds now. */
   get index(): readonly IndexRow[] {
     return (this.#lines.findLast(({ state }) => state === 'index')?.blocks ?? []) as IndexRow[];
+  }
+
+  /** Its size, where the router was told to say no more. */
+  get indexCount(): number {
+    return Number(this.#lines.findLast(({ state }) => state === 'index')?.blocks ?? 0);
   }
 
   /** Every state of the router's index so far, by its size. */

@@ -6,8 +6,9 @@
 import { describe, expect, test } from 'vitest';
 import { FakeIndex } from '../support/fake-index.ts';
 import { eventually } from '../support/plane-collector.ts';
-import { DynamoProcess, hasDynamo } from './dynamo.ts';
+import type { DynamoPeer } from './dynamo-peers.ts';
 import { KEPT_EVENTS, type Source, startSource } from './dynamo-source.ts';
+import { hasDynamo } from './registry-folder.ts';
 
 /** Rows as the router's program prints them, in one order. */
 function rowsOf({ index, workerId }: Pick<Source, 'index' | 'workerId'>): string[] {
@@ -18,24 +19,13 @@ function rowsOf({ index, workerId }: Pick<Source, 'index' | 'workerId'>): string
     .sort();
 }
 
-function rowsIn(router: DynamoProcess): string[] {
-  const blocks = (router.last('state')?.blocks ?? []) as (string | number | null)[][];
-  return blocks.map((row) => row.map((cell) => String(cell ?? '')).join(' ')).sort();
+function rowsIn(router: DynamoPeer): string[] {
+  return router.index.map((row) => row.map((cell) => String(cell ?? '')).join(' ')).sort();
 }
 
-async function expectEqual(
-  router: DynamoProcess,
-  source: Source,
-  timeoutMs = 10_000,
-): Promise<void> {
+async function expectEqual(router: DynamoPeer, source: Source, timeoutMs = 10_000): Promise<void> {
   const wanted = rowsOf(source);
-  let heldBlocks = -1;
-  await eventually(() => {
-    const state = router.last('state')?.blocks;
-    if (!Array.isArray(state) || state.length === heldBlocks) return heldBlocks === wanted.length;
-    heldBlocks = state.length;
-    return heldBlocks === wanted.length;
-  }, timeoutMs);
+  await eventually(() => router.index.length === wanted.length, timeoutMs);
   expect(rowsIn(router)).toEqual(wanted);
 }
 
@@ -55,9 +45,8 @@ describe.skipIf(!hasDynamo()).each(PLANES)(
         codec,
         Array.from({ length: 20 }, () => 3),
       );
-      const { index, metrics, publish, settings } = source;
-      const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
-      await router.started('router_ready');
+      const { index, metrics, publish, startRouter } = source;
+      const router = await startRouter();
       await expectEqual(router, source);
       expect(metrics.recoveryQueries).toMatchObject({ tree_dump: 1, events: 0 });
 
@@ -100,9 +89,8 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     const source = await startSource('tcp', 'msgpack', [3], {
       limits: { idleTimeoutMs: 300, sweepMs: 50 },
     });
-    const { index, metrics, publish, settings, service } = source;
-    const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
-    await router.started('router_ready');
+    const { index, metrics, publish, startRouter, service } = source;
+    const router = await startRouter();
     await expectEqual(router, source);
     expect(await eventually(() => service.counts.droppedClients.idle > 0)).toBe(true);
     index.store(2);
@@ -119,8 +107,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     async (codec) => {
       const chains = Array.from({ length: 200 }, () => 500);
       const source = await startSource('tcp', codec, chains);
-      const router = new DynamoProcess('queried_router', source.settings, ['--interval', '1']);
-      await router.started('router_ready');
+      const router = await source.startRouter('--interval', '1');
       await expectEqual(router, source, 60_000);
       expect(source.metrics.recoveryQueries).toMatchObject({ tree_dump: 1, error: 0 });
     },
@@ -128,9 +115,8 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
 
   test('asks again until a snapshot is possible, and keeps its place', async () => {
     const source = await startSource('tcp', 'msgpack', [2, 2]);
-    const { index, metrics, publish, settings } = source;
-    const router = new DynamoProcess('queried_router', settings, ['--interval', '0.1']);
-    await router.started('router_ready');
+    const { index, metrics, publish, startRouter } = source;
+    const router = await startRouter();
     await expectEqual(router, source);
     index.prepare = () => Promise.reject(new Error('no snapshot now'));
     index.store(2);
@@ -144,8 +130,8 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
   test('misses nothing of 6,000 events a second that come beside a dump of 300,000 blocks', async () => {
     const chains = Array.from({ length: 3000 }, () => 100);
     const source = await startSource('tcp', 'msgpack', chains, { keptEvents: 16_384 });
-    const { index, metrics, publish, settings } = source;
-    const router = new DynamoProcess('queried_router', settings, ['--interval', '1', '--count']);
+    const { index, metrics, publish, startRouter } = source;
+    const joining = startRouter('--interval', '1', '--count');
     const startMs = performance.now();
     let events = 0;
     const live = setInterval(() => {
@@ -156,9 +142,10 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     await eventually(() => metrics.recoveryQueries.tree_dump > 0, 60_000);
     await new Promise((resolve) => setTimeout(resolve, 1000));
     clearInterval(live);
-    const isWhole = (): boolean => router.last('state')?.count === index.blocks.length;
+    const router = await joining;
+    const isWhole = (): boolean => router.indexCount === index.blocks.length;
     await eventually(isWhole, 30_000);
-    expect(router.last('state')?.count).toBe(index.blocks.length);
+    expect(router.indexCount).toBe(index.blocks.length);
     // Else it was no trial of the hold.
     expect(metrics.outputHoldSeconds.count).toBeGreaterThan(0);
     expect(metrics.outputHoldSeconds.sum).toBeLessThan(2.5);

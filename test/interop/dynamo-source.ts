@@ -14,7 +14,8 @@ import { OutputHold } from '../../src/sinks/output-hold.ts';
 import { FakeIndex } from '../support/fake-index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { NO_HOLD } from '../support/no-hold.ts';
-import { DynamoProcess, type DynamoSettings, RegistryFolder } from './dynamo.ts';
+import { DynamoPeer } from './dynamo-peers.ts';
+import { RegistryFolder } from './registry-folder.ts';
 
 const PUBLISHER = 0xabc123;
 export const KEPT_EVENTS = 8;
@@ -38,7 +39,7 @@ export interface Source {
   readonly service: RecoveryService;
   /** Publishes up to 15 events as one message. */
   readonly publish: (...events: Uint8Array[]) => void;
-  readonly settings: DynamoSettings;
+  readonly startRouter: (...flags: string[]) => Promise<DynamoPeer>;
 }
 
 export async function startSource(
@@ -52,8 +53,19 @@ export async function startSource(
   onTestFinished(() => server.stop());
   const folder = new RegistryFolder();
   const namespace = `recovery-${requestPlane}-${codec}`;
-  const settings = { namespace, folder: folder.path, requestPlane, natsUrl: server.url };
-  await new DynamoProcess('queried_worker', settings).started('worker_ready');
+  const place = [
+    ...['--namespace', namespace, '--discovery-dir', folder.path],
+    ...['--nats-server', server.url, '--request-plane', requestPlane],
+  ];
+  const startPeer = async (
+    program: 'dynamo_worker' | 'dynamo_router',
+    flags: string[] = [],
+  ): Promise<DynamoPeer> => {
+    const peer = await DynamoPeer.start(program, [...place, ...flags]);
+    onTestFinished(() => peer.stop());
+    return peer;
+  };
+  await startPeer('dynamo_worker');
   const workerId = await folder.instanceId(`${namespace}/backend/generate/`);
 
   const index = new FakeIndex({ workerId, keptEvents });
@@ -88,7 +100,9 @@ export async function startSource(
     });
     hold.publish({ sequence: sequence++, eventCount: batch.length, envelope });
   };
-  return { index, metrics, workerId, service, publish, settings };
+  const startRouter = (...flags: string[]): Promise<DynamoPeer> =>
+    startPeer('dynamo_router', flags);
+  return { index, metrics, workerId, service, publish, startRouter };
 }
 
 async function startService(
