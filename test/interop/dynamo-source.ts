@@ -54,8 +54,10 @@ export async function startSource(
   const folder = new RegistryFolder();
   const namespace = `recovery-${requestPlane}-${codec}`;
   const place = [
-    ...['--namespace', namespace, '--discovery-dir', folder.path],
-    ...['--nats-server', server.url, '--request-plane', requestPlane],
+    `--namespace=${namespace}`,
+    `--discovery-dir=${folder.path}`,
+    `--nats-server=${server.url}`,
+    `--request-plane=${requestPlane}`,
   ];
   const startPeer = async (
     program: 'dynamo_worker' | 'dynamo_router',
