@@ -13,13 +13,12 @@ import {
   arena,
   BatchReader,
   EnvelopeEncoder,
-  LiveSet,
   pipeline,
   RelayMetrics,
   readFrames,
 } from '../dist/index.js';
 import { median, table } from './report.mjs';
-import { STAGE_NAMES, timeStages } from './stages.mjs';
+import { createIndexer, STAGE_NAMES, timeStages } from './stages.mjs';
 import { createStream, STREAM_NAMES } from './streams.mjs';
 
 const ROUNDS = 5;
@@ -56,8 +55,8 @@ function createRelay(blockSize) {
   const metrics = new RelayMetrics();
   const native$ = new Subject();
   const sink = new NullSink();
-  const liveSet = new LiveSet(8_000_000, metrics);
-  pipeline(native$, { config: configOf(blockSize), liveSet, sink, metrics }).subscribe();
+  const indexer = createIndexer(metrics);
+  pipeline(native$, { config: configOf(blockSize), indexer, sink, metrics }).subscribe();
   const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
   return {
     sink,
@@ -68,7 +67,7 @@ function createRelay(blockSize) {
     },
     stop() {
       native$.complete();
-      liveSet.free();
+      indexer.free();
     },
   };
 }

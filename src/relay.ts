@@ -1,7 +1,7 @@
 /**
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
- * Owns     a publisher id (random, new at every start), publish ids from 1, the live set.
+ * Owns     a publisher id (random, new at every start), publish ids from 1, the local indexer.
  * Degraded a fixed list of codes, derived from counters at each look; nothing here is stored twice.
  */
 import { Subject } from 'rxjs';
@@ -9,7 +9,7 @@ import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
 import { assertInvariant, messageOf } from './errors.ts';
-import { LiveSet } from './indexer/live-set.ts';
+import { LocalIndexer } from './indexer/local-indexer.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
 import type { DegradedCode } from './metrics/degraded.ts';
@@ -41,7 +41,7 @@ export class Relay {
   readonly dpRank: number;
   readonly publisherId: number;
   readonly metrics: RelayMetrics = new RelayMetrics();
-  readonly liveSet: LiveSet | null;
+  readonly indexer: LocalIndexer | null;
   readonly plane: Plane;
   /** True once the plane has been connected. */
   planeWasConnected = false;
@@ -57,7 +57,7 @@ export class Relay {
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
-    this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
+    this.indexer = config.indexer ? this.#createIndexer() : null;
     this.plane = this.#createPlane(nats);
     this.#ended = this.#runPipeline();
   }
@@ -81,7 +81,7 @@ export class Relay {
       const fields = { dpRank: this.dpRank, outboxMessages, outboxBytes };
       this.#warner.warn('unconfirmed_at_stop', fields, 'messages were not confirmed by the plane');
     }
-    this.liveSet?.free();
+    this.indexer?.free();
   }
 
   /** Id of the event published last; null before the first. */
@@ -144,7 +144,7 @@ export class Relay {
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
-      liveSet: this.liveSet,
+      indexer: this.indexer,
       sink: this.plane,
       metrics: this.metrics,
     });
@@ -152,6 +152,12 @@ export class Relay {
       // No error handler: an error here is a defect and has to end the process.
       run$.subscribe({ complete: resolve });
     });
+  }
+
+  #createIndexer(): LocalIndexer {
+    const { workerId, maxTrackedBlocks, eventBuffer, eventBufferBytes } = this.#config;
+    const bounds = { maxEvents: eventBuffer, maxBytes: eventBufferBytes };
+    return new LocalIndexer({ workerId, maxBlocks: maxTrackedBlocks, ...bounds }, this.metrics);
   }
 
   #createPlane(nats: NatsConnection | null): Plane {

@@ -30,8 +30,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--etcd-endpoints', NO_DISCOVERY, { environment: null }),
   notYet('--request-plane', NO_QUERIES, { environment: null, accepted: ['none'] }),
   notYet('--on-ambiguous', 'Run one relay a worker and rank'),
-  notYet('--event-buffer', NO_QUERIES),
-  notYet('--event-buffer-bytes', NO_QUERIES),
   notYet('--on-engine-restart', RESTARTS),
   notYet('--on-engine-gap', GAPS),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),

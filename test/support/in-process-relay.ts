@@ -1,7 +1,7 @@
 /** A relay without sockets: frames in, plane messages out, on a clock that the test turns. */
 import { Subject, VirtualTimeScheduler } from 'rxjs';
 import { BatchReader } from '../../src/engines/batch-reader.ts';
-import { LiveSet } from '../../src/indexer/live-set.ts';
+import { LocalIndexer } from '../../src/indexer/local-indexer.ts';
 import { arena } from '../../src/kernel/arena.ts';
 import { readFrames } from '../../src/listener/frames.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
@@ -13,7 +13,10 @@ import { decodeEnvelope, type PublishedMessage } from './scenarios.ts';
 
 export class InProcessRelay {
   readonly metrics: RelayMetrics = new RelayMetrics();
-  readonly liveSet: LiveSet = new LiveSet(8_000_000, this.metrics);
+  readonly indexer: LocalIndexer = new LocalIndexer(
+    { workerId: 42n, maxBlocks: 8_000_000, maxEvents: 1024, maxBytes: 1 << 20 },
+    this.metrics,
+  );
   readonly #sink: MemorySink;
   readonly #native$ = new Subject<NativeBatch>();
   readonly #reader: BatchReader;
@@ -31,7 +34,7 @@ export class InProcessRelay {
     this.#scheduler.maxFrames = 0;
     pipeline(this.#native$, {
       config,
-      liveSet: this.liveSet,
+      indexer: this.indexer,
       sink: this.#sink,
       metrics: this.metrics,
       clock: { scheduler: this.#scheduler, nowMs: () => this.#scheduler.now() },
