@@ -12,9 +12,21 @@ const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.1
 const MIN_PYTHON_MINOR = 11;
 const STEP_TIMEOUT_MS = 240_000;
 const STAMP = 'kvrelay-bench';
+const PIP_INSTALL = ['-m', 'pip', 'install', '--quiet', '--only-binary', ':all:'];
 
-/** `{ python }`, or `{ python: null, reason }` where it cannot be had. */
-export function findDynamo(cacheFolder) {
+/** `{ python }` with Dynamo and `packages`, or `{ python: null, reason }` where it cannot be had. */
+export function findDynamo(cacheFolder, packages = []) {
+  const found = findRuntime(cacheFolder);
+  if (found.python === null || packages.length === 0) return found;
+  const stamp = join(cacheFolder, 'bench-venv', `${STAMP}-more`);
+  if (textOf(stamp) === packages.join(' ')) return found;
+  const reason = run(found.python, [...PIP_INSTALL, ...packages]);
+  if (reason !== null) return { python: null, reason };
+  writeFileSync(stamp, packages.join(' '));
+  return found;
+}
+
+function findRuntime(cacheFolder) {
   const venv = join(cacheFolder, 'bench-venv');
   const venvPython = join(venv, 'bin', 'python');
   if (textOf(join(venv, STAMP)) === DYNAMO_PACKAGE && isRecent(venvPython)) {
@@ -26,27 +38,31 @@ export function findDynamo(cacheFolder) {
   }
   rmSync(venv, { recursive: true, force: true });
   mkdirSync(cacheFolder, { recursive: true });
-  const pip = ['-m', 'pip', 'install', '--quiet', '--only-binary', ':all:'];
   const check = 'from dynamo.llm import KvEventPublisher';
   const steps = [
     [python, '-m', 'venv', venv],
-    [venvPython, ...pip, DYNAMO_PACKAGE],
+    [venvPython, ...PIP_INSTALL, DYNAMO_PACKAGE],
     [venvPython, '-c', check],
   ];
   for (const [command, ...args] of steps) {
-    const step = spawnSync(command, args, {
-      encoding: 'utf8',
-      env: { ...process.env, PIP_NO_INPUT: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: STEP_TIMEOUT_MS,
-    });
-    if (step.status === 0) continue;
-    const said = `${step.stdout}\n${step.stderr}`.trim().split('\n').at(-1);
-    const why = step.error?.message ?? said;
-    return { python: null, reason: `${args.slice(0, 3).join(' ')} failed: ${why}` };
+    const reason = run(command, args);
+    if (reason !== null) return { python: null, reason };
   }
   writeFileSync(join(venv, STAMP), DYNAMO_PACKAGE);
   return { python: venvPython };
+}
+
+/** Why it failed; null where it did not. */
+function run(command, args) {
+  const step = spawnSync(command, args, {
+    encoding: 'utf8',
+    env: { ...process.env, PIP_NO_INPUT: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: STEP_TIMEOUT_MS,
+  });
+  if (step.status === 0) return null;
+  const said = `${step.stdout}\n${step.stderr}`.trim().split('\n').at(-1);
+  return `${args.slice(0, 3).join(' ')} failed: ${step.error?.message ?? said}`;
 }
 
 function isRecent(python) {

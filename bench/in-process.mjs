@@ -12,14 +12,13 @@ import { Subject } from 'rxjs';
 import {
   arena,
   BatchReader,
-  LiveSet,
   Publisher,
   pipeline,
   RelayMetrics,
   readFrames,
 } from '../dist/index.js';
 import { median, table } from './report.mjs';
-import { STAGE_NAMES, timeStages } from './stages.mjs';
+import { createIndexer, STAGE_NAMES, timeStages } from './stages.mjs';
 import { createStream, STREAM_NAMES } from './streams.mjs';
 
 const ROUNDS = 5;
@@ -55,8 +54,9 @@ function createRelay(blockSize) {
   const metrics = new RelayMetrics();
   const native$ = new Subject();
   const sink = new NullSink();
-  const liveSet = new LiveSet(8_000_000, metrics);
-  pipeline(native$, { config: configOf(blockSize), liveSet, sink, metrics }).subscribe();
+  const config = configOf(blockSize);
+  const indexer = createIndexer(metrics, config.publisher);
+  pipeline(native$, { config, indexer, sink, metrics }).subscribe();
   const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
   return {
     sink,
@@ -67,7 +67,7 @@ function createRelay(blockSize) {
     },
     stop() {
       native$.complete();
-      liveSet.free();
+      indexer.free();
     },
   };
 }

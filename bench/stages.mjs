@@ -11,7 +11,7 @@ import {
   coalesce,
   detectGaps,
   index,
-  LiveSet,
+  LocalIndexer,
   normalize,
   numberEvents,
   publish,
@@ -25,10 +25,16 @@ import { OversizeSplitter } from '../dist/processor/oversize-splitter.js';
 
 export const STAGE_NAMES = ['read', 'normalize', 'coalesce, dedup', 'encode, index', 'publish'];
 
+/** An index as a worker has it. */
+export function createIndexer(metrics, publisher) {
+  const bounds = { maxBlocks: 8_000_000, maxEvents: 16_384, maxBytes: 32 << 20 };
+  return new LocalIndexer({ publisher, ...bounds }, metrics);
+}
+
 /** Milliseconds in each stage, for all of a stream's batches. */
 export function timeStages(batches, config, sink) {
   const metrics = new RelayMetrics();
-  const liveSet = new LiveSet(config.maxTrackedBlocks, metrics);
+  const indexer = createIndexer(metrics, config.publisher);
   const { maxMessageBytes, maxTrackedBlocks } = config;
   const lastCopyGone = { notify: null };
   const onLastCopyGone = (removed) => lastCopyGone.notify?.(removed);
@@ -54,7 +60,7 @@ export function timeStages(batches, config, sink) {
   const toPlane = pipe(
     runStage(() => new OversizeSplitter(() => maxMessageBytes)),
     numberEvents(config),
-    index(liveSet),
+    index(indexer),
     tap(() => mark(3)),
     publish(sink, metrics, { ...config, maxMessageBytes: () => maxMessageBytes }),
     tap(() => mark(4)),
@@ -71,5 +77,6 @@ export function timeStages(batches, config, sink) {
     native$.next(batch);
   }
   native$.complete();
+  indexer.free();
   return [...totals];
 }

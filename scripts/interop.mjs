@@ -5,8 +5,8 @@
  *   --all-versions    every engine version of test/peers/fetch_engines.py, not only the newest;
  *                     KVRELAY_INTEROP_ALL_VERSIONS=1 does the same
  *
- * Needs    python3 with venv, and PyPI the first time: about 400 MB of wheels pass through, and Dynamo's
- *          runtime, which the benchmark uses too.
+ * Needs    python3 with venv, and PyPI the first time: about 600 MB of wheels pass through, Dynamo's runtime
+ *          among them, which the benchmark uses too.
  * Missing  parts are left out and named at the end; with KVRELAY_REQUIRE_ALL=1 each is a failure.
  * Writes   only the cache folder (`.cache`, or KVRELAY_CACHE_DIR).
  */
@@ -37,6 +37,9 @@ const PYTHON_ENV = {
   // Compiled modules go to the cache too: the source folders stay as they are.
   PYTHONPYCACHEPREFIX: join(CACHE, 'interop-pycache'),
 };
+
+/** What the programs of test/peers need beside Dynamo's own packages. */
+const DYNAMO_PEER_PACKAGES = ['nats-py==2.15.0', 'msgpack==1.2.4'];
 
 const missing = [];
 
@@ -165,7 +168,7 @@ if (python !== null) {
   process.env.KVRELAY_ENGINES = PYTHON_ENV.KVRELAY_ENGINES;
   process.env.PYTHONPYCACHEPREFIX = PYTHON_ENV.PYTHONPYCACHEPREFIX;
 }
-const dynamo = findDynamo(CACHE);
+const dynamo = findDynamo(CACHE, DYNAMO_PEER_PACKAGES);
 if (dynamo.python === null) leaveOut(`no Dynamo: ${dynamo.reason}`);
 process.env.KVRELAY_INTEROP_DYNAMO = dynamo.python ?? '';
 process.env.KVRELAY_INTEROP_MISSING = missing.join('\n');

@@ -20,7 +20,7 @@ export {
   wholeBlocks,
 } from './hashing/tokens-hash.ts';
 export { index } from './indexer/index-events.ts';
-export { LiveSet } from './indexer/live-set.ts';
+export { LocalIndexer, type LocalIndexerOptions } from './indexer/local-indexer.ts';
 export { arena } from './kernel/arena.ts';
 export { TokenList } from './kernel/token-list.ts';
 export { U64List } from './kernel/u64-list.ts';

@@ -10,7 +10,7 @@ import { identity, type Observable, type SchedulerLike } from 'rxjs';
 import { coalesce } from './batching/coalesce.ts';
 import { RefcountDedup, type RefcountDedupOptions } from './dedup/refcount-dedup.ts';
 import { index } from './indexer/index-events.ts';
-import type { LiveSet } from './indexer/live-set.ts';
+import type { LocalIndexer } from './indexer/local-indexer.ts';
 import type { RelayMetrics } from './metrics/relay-metrics.ts';
 import { detectGaps } from './processor/detect-gaps.ts';
 import { dropEmptyStores } from './processor/drop-empty-stores.ts';
@@ -38,7 +38,7 @@ export interface PipelineConfig
 
 export interface PipelineDeps {
   readonly config: PipelineConfig;
-  readonly liveSet: LiveSet | null;
+  readonly indexer: LocalIndexer | null;
   readonly sink: RouterEventSink;
   readonly metrics: RelayMetrics;
   /** Replaced where a test turns the clock itself. */
@@ -49,7 +49,7 @@ export function pipeline(
   native$: Observable<NativeBatch | RankCleared>,
   deps: PipelineDeps,
 ): Observable<void> {
-  const { config, liveSet, sink, metrics, clock } = deps;
+  const { config, indexer, sink, metrics, clock } = deps;
   const { compat, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
@@ -74,7 +74,7 @@ export function pipeline(
     runStage(() => new RefcountDedup(dedup, metrics)),
     mustSplit ? runStage(() => new OversizeSplitter(maxMessageBytes)) : identity,
     numberEvents(config),
-    index(liveSet),
+    index(indexer),
     publish(sink, metrics, { ...config, maxMessageBytes }),
   );
 }

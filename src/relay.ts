@@ -1,7 +1,7 @@
 /**
  * Relay: one (worker, dp rank) with its pipeline, its plane and what it counts.
  *
- * Owns     the publisher (worker id, publisher id, publish ids from 1), the live set.
+ * Owns     the publisher (worker id, publisher id, publish ids from 1), the local indexer.
  * Queries  of routers are answered from its index, while its output waits for an answer on its way.
  */
 import { Subject } from 'rxjs';
@@ -10,7 +10,7 @@ import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
 import { messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
-import { LiveSet } from './indexer/live-set.ts';
+import { LocalIndexer } from './indexer/local-indexer.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
@@ -21,7 +21,6 @@ import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { Publisher } from './protocol/publisher.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
-import type { RecoveryIndex } from './protocol/recovery.ts';
 import type { PresentSource } from './router/rank-presence.ts';
 import type { ServedRank } from './router/recovery/recovery-service.ts';
 import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
@@ -47,9 +46,8 @@ export class Relay implements PresentSource {
   /** Of the socket that carries this rank. */
   readonly engineEndpoint: string;
   readonly metrics: RelayMetrics = new RelayMetrics();
-  readonly liveSet: LiveSet | null;
   /** Null where routers cannot ask. */
-  readonly index: RecoveryIndex | null = null;
+  readonly indexer: LocalIndexer | null;
   readonly plane: Plane;
   readonly hold: OutputHold;
   /** True once the plane has been connected. */
@@ -74,7 +72,7 @@ export class Relay implements PresentSource {
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
-    this.liveSet = config.indexer ? new LiveSet(config.maxTrackedBlocks, this.metrics) : null;
+    this.indexer = config.indexer ? this.#createIndexer() : null;
     this.plane = createEventPlane(config, {
       topic: KV_EVENTS_TOPIC,
       endpoint: rankEndpoint(config.planeEndpoint, dpRank - config.dpRank),
@@ -116,6 +114,7 @@ export class Relay implements PresentSource {
 
   openPublisher(workerId: bigint): void {
     this.#publisher.open(workerId);
+    this.indexer?.beginIncarnation();
     this.metrics.supersededMessages += this.plane.startPublisher(this.publisherId);
   }
 
@@ -139,7 +138,7 @@ export class Relay implements PresentSource {
 
   /** What routers' queries about this rank are answered from; null where there is no index. */
   get served(): ServedRank | null {
-    const { index, metrics } = this;
+    const { indexer: index, metrics } = this;
     return index && { index, metrics, hold: this.#resyncs.watching(this.hold) };
   }
 
@@ -155,7 +154,7 @@ export class Relay implements PresentSource {
       const fields = { dpRank: this.dpRank, outboxMessages, outboxBytes };
       this.#warner.warn('unconfirmed_at_stop', fields, 'messages were not confirmed by the plane');
     }
-    this.liveSet?.free();
+    this.indexer?.free();
   }
 
   /** Id of the event published last; null before the first of this incarnation. */
@@ -183,7 +182,7 @@ export class Relay implements PresentSource {
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
       },
-      liveSet: this.liveSet,
+      indexer: this.indexer,
       sink: this.hold,
       metrics: this.metrics,
     });
@@ -191,6 +190,12 @@ export class Relay implements PresentSource {
       // No error handler: an error here is a defect and has to end the process.
       run$.subscribe({ complete: resolve });
     });
+  }
+
+  #createIndexer(): LocalIndexer {
+    const { maxTrackedBlocks: maxBlocks, eventBuffer, eventBufferBytes } = this.#config;
+    const bounds = { maxBlocks, maxEvents: eventBuffer, maxBytes: eventBufferBytes };
+    return new LocalIndexer({ publisher: this.#publisher, ...bounds }, this.metrics);
   }
 
   #takePlaneEvent(event: PlaneEvent): void {

@@ -3,7 +3,11 @@ import { gunzipSync } from 'node:zlib';
 import { unpack } from 'msgpackr';
 import { describe, expect, test } from 'vitest';
 import { STORAGE_TIERS } from '../src/protocol/storage-tier.ts';
+import { dumpOf, rowsOf } from './support/held-blocks.ts';
 import { framesOf, InProcessRelay } from './support/in-process-relay.ts';
+import { eventsOf, heldAsSet, modelEventOf } from './support/published-events.ts';
+import { RouterIndexModel } from './support/router-index-model.ts';
+import { sortedRows } from './support/router-streams.ts';
 import {
   asCaptured,
   CAPTURED_MAX_PAYLOAD_BYTES,
@@ -44,7 +48,7 @@ test.each(['trace-16', 'trace-512'])('%s: a long stream, byte for byte', (name) 
   for (const frames of traceRecords(bytes)) relay.push(frames);
   relay.stop();
 
-  const { published, liveSet } = relay;
+  const { published, indexer } = relay;
   const payloads = createHash('sha256');
   for (const { payload } of published) {
     const length = Buffer.alloc(4);
@@ -59,9 +63,11 @@ test.each(['trace-16', 'trace-512'])('%s: a long stream, byte for byte', (name) 
   expect(payloads.digest('hex')).toBe(trace.expected.payloads_sha256);
   expect(dynamoMetricsOf(relay.metrics)).toEqual(trace.metrics);
 
-  const live = liveSet.dpRanks.flatMap((dpRank) =>
+  const events = published.flatMap(({ payload }) => eventsOf(payload));
+  const held = heldAsSet(events);
+  const live = indexer.blocks.dpRanks.flatMap((dpRank) =>
     STORAGE_TIERS.map((tier) => {
-      const hashes = liveSet.blockHashes(dpRank, tier).sort((a, b) => (a < b ? -1 : 1));
+      const hashes = [...(held.get(`${dpRank}/${tier}`) ?? [])].sort((a, b) => (a < b ? -1 : 1));
       const digest = createHash('sha256').update(hashes.map((hash) => `${hash}\n`).join(''));
       return {
         dp_rank: dpRank,
@@ -72,4 +78,11 @@ test.each(['trace-16', 'trace-512'])('%s: a long stream, byte for byte', (name) 
     }).filter(({ count }) => count > 0),
   );
   expect(live).toEqual(trace.expected.live);
+
+  const dump = dumpOf(indexer.blocks);
+  for (const dpRank of indexer.blocks.dpRanks) {
+    const model = new RouterIndexModel();
+    for (const event of events) if (event.rank === dpRank) model.apply(modelEventOf(event));
+    expect(sortedRows(rowsOf(dump, dpRank))).toEqual(sortedRows(model.rows()));
+  }
 });

@@ -13,13 +13,10 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const NO_QUERIES = 'Routers cannot query this relay yet; ask its HTTP API';
 const NO_STORES = 'Only engine events are relayed';
 
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
-  notYet('--event-buffer', NO_QUERIES),
-  notYet('--event-buffer-bytes', NO_QUERIES),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
   notYet('--mooncake-endpoint', NO_STORES),
   notYet('--mooncake-master', NO_STORES),

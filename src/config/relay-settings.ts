@@ -26,6 +26,8 @@ export interface RelaySettings {
   readonly outboxBytes: number;
   readonly maxTrackedBlocks: number;
   readonly indexer: boolean;
+  readonly eventBuffer: number;
+  readonly eventBufferBytes: number;
   readonly compat: CompatMode;
 }
 
@@ -135,6 +137,22 @@ export const relaySettings: SettingRows<RelaySettings> = {
     fallback: 'on',
     help: 'Keep no local index of the published blocks (environment: off)',
     remedy: 'Turn it off only where nothing asks this relay for its blocks',
+  },
+  eventBuffer: {
+    flag: '--event-buffer',
+    environment: 'KVRELAY_EVENT_BUFFER',
+    kind: integer(1, 4_194_304, 'EVENTS'),
+    fallback: '16384',
+    help: 'Newest router events of a rank that are kept for those who missed some',
+    remedy: 'Give the events that pass while a router is away; beyond them it gets a dump',
+  },
+  eventBufferBytes: {
+    flag: '--event-buffer-bytes',
+    environment: 'KVRELAY_EVENT_BUFFER_BYTES',
+    kind: integer(1024, 0x7fff_ffff, 'BYTES'),
+    fallback: '33554432',
+    help: 'Most bytes that these events take, a rank',
+    remedy: 'Give the memory that kept events may take',
   },
   compat: {
     flag: '--compat',

@@ -1,11 +1,9 @@
-/** Operator of the index: applies each router event before the batch is published. */
+/** Operator of the index: records each batch before it is published. */
 import { type MonoTypeOperatorFunction, tap } from 'rxjs';
 import type { RouterBatch } from '../protocol/router-event.ts';
-import type { LiveSet } from './live-set.ts';
+import type { LocalIndexer } from './local-indexer.ts';
 
 /** Without an index (null) events pass untouched. */
-export function index(liveSet: LiveSet | null): MonoTypeOperatorFunction<RouterBatch> {
-  return tap((batch) => {
-    for (const event of batch.events) liveSet?.apply(event);
-  });
+export function index(indexer: LocalIndexer | null): MonoTypeOperatorFunction<RouterBatch> {
+  return tap((batch) => indexer?.record(batch));
 }

@@ -14,6 +14,17 @@ declare const WebAssembly: {
   Instance: new (module: object, imports: object) => { readonly exports: unknown };
 };
 
+/** Writes events of a tree or tier from `at` on, as many as surely end before `end`; returns their end. */
+type DumpPart = (
+  handle: number,
+  template: number,
+  at: number,
+  end: number,
+  idLow: number,
+  idHigh: number,
+  dpRank: number,
+) => number;
+
 interface KernelExports {
   readonly memory: { readonly buffer: ArrayBuffer };
   allocate(shift: number): number;
@@ -87,6 +98,51 @@ interface KernelExports {
     high: number,
     stamp: number,
   ): void;
+  newTree(retained: number): number;
+  freeTree(tree: number): void;
+  treeClear(tree: number): void;
+  treeStore(
+    tree: number,
+    hasParent: number,
+    parentLow: number,
+    parentHigh: number,
+    hashes: number,
+    tokens: number,
+    count: number,
+    maxLive: number,
+  ): number;
+  treeRemove(tree: number, hashes: number, count: number): void;
+  treeMatch(tree: number, tokens: number, count: number, out: number): number;
+  newTier(): number;
+  freeTier(tier: number): void;
+  clearTier(tier: number): void;
+  tierStore(
+    tier: number,
+    hasParent: number,
+    parentLow: number,
+    parentHigh: number,
+    hashes: number,
+    tokens: number,
+    count: number,
+    maxBlocks: number,
+  ): number;
+  tierRemove(tier: number, hashes: number, count: number): void;
+  tierMatch(
+    tier: number,
+    hasParent: number,
+    parentLow: number,
+    parentHigh: number,
+    tokens: number,
+    count: number,
+    out: number,
+  ): number;
+  startTreeDump(tree: number): number;
+  startTierDump(tier: number): void;
+  dumpTree: DumpPart;
+  dumpTier: DumpPart;
+  dumpedEvents(): number;
+  treeDumpEnded(tree: number): number;
+  tierDumpEnded(tier: number): number;
   markUnsalted(table: number, list: number, count: number, stamp: number): void;
   forgetAmbiguous(table: number, list: number, count: number, stamp: number): void;
   forgetNamespace(table: number, list: number, count: number): void;

@@ -9,11 +9,11 @@
 const MAX_RANKS = 1024;
 
 export class RankTables<Key, Table extends { free(): void }> {
-  readonly #newTable: () => Table;
+  readonly #newTable: (key: Key) => Table;
   readonly #maxKeys: number;
   readonly #ranks = new Map<number, Map<Key, Table>>();
 
-  constructor(newTable: () => Table, maxKeys: number = Number.POSITIVE_INFINITY) {
+  constructor(newTable: (key: Key) => Table, maxKeys: number = Number.POSITIVE_INFINITY) {
     this.#newTable = newTable;
     this.#maxKeys = maxKeys;
   }
@@ -37,7 +37,7 @@ export class RankTables<Key, Table extends { free(): void }> {
     }
     let table = tables.get(key);
     if (table === undefined && tables.size < this.#maxKeys) {
-      table = this.#newTable();
+      table = this.#newTable(key);
       tables.set(key, table);
     }
     return table;

@@ -128,6 +128,11 @@ export class RouterEventEncoder {
     this.#templatesWithSession = templates(workerId, 5);
   }
 
+  /** What stands around the numbers and blocks of a store without session or images. */
+  storedTemplate(storageTier: StorageTier): EventTemplate {
+    return this.#templates.stored[storageTier];
+  }
+
   /** Appends the event to `buffer`. */
   encode(buffer: EncodeBuffer, event: PlacementEvent, eventId: number): void {
     const { sessionId, storageTier, blockHashes, dpRank } = event;

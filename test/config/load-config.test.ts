@@ -37,6 +37,8 @@ test('loadConfig() fills in every default', () => {
     eventPlane: 'zmq',
     planeEndpoint: 'tcp://127.0.0.1:5570',
     outboxBytes: 67_108_864,
+    eventBuffer: 16_384,
+    eventBufferBytes: 33_554_432,
     maxTrackedBlocks: 8_000_000,
     indexer: true,
     compat: 'safe',

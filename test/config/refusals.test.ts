@@ -68,6 +68,8 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
   eventPlane: ['NATS', 'jetstream', ''],
   planeEndpoint: ['inproc://x', 'tcp://h:65536', 'h:0', 'ipc://*'],
   outboxBytes: ['0', '1023', '2147483648'],
+  eventBuffer: ['0', '-1', '4194305', '1e3'],
+  eventBufferBytes: ['0', '1023', '2147483648'],
   maxTrackedBlocks: ['0', '100000001'],
   indexer: ['maybe', ''],
   compat: ['loose', ''],

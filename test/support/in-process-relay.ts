@@ -1,7 +1,7 @@
 /** A relay without sockets: frames in, plane messages out, on a clock that the test turns. */
 import { Subject, VirtualTimeScheduler } from 'rxjs';
 import { BatchReader } from '../../src/engines/batch-reader.ts';
-import { LiveSet } from '../../src/indexer/live-set.ts';
+import { LocalIndexer } from '../../src/indexer/local-indexer.ts';
 import { arena } from '../../src/kernel/arena.ts';
 import { readFrames } from '../../src/listener/frames.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
@@ -13,7 +13,7 @@ import { decodeEnvelope, type PublishedMessage } from './scenarios.ts';
 
 export class InProcessRelay {
   readonly metrics: RelayMetrics = new RelayMetrics();
-  readonly liveSet: LiveSet = new LiveSet(8_000_000, this.metrics);
+  readonly indexer: LocalIndexer;
   readonly #sink: MemorySink;
   readonly #native$ = new Subject<NativeBatch>();
   readonly #reader: BatchReader;
@@ -29,9 +29,11 @@ export class InProcessRelay {
     this.#reader = new BatchReader({ compat: config.compat, engine });
     this.#sink = new MemorySink(maxMessageBytes);
     this.#scheduler.maxFrames = 0;
+    const bounds = { maxBlocks: 8_000_000, maxEvents: 1024, maxBytes: 1 << 20 };
+    this.indexer = new LocalIndexer({ publisher: config.publisher, ...bounds }, this.metrics);
     pipeline(this.#native$, {
       config,
-      liveSet: this.liveSet,
+      indexer: this.indexer,
       sink: this.#sink,
       metrics: this.metrics,
       clock: { scheduler: this.#scheduler, nowMs: () => this.#scheduler.now() },

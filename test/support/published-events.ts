@@ -6,6 +6,8 @@
  *   r1:X#3           a clear; the dp rank where it is not 0
  */
 import { Unpackr } from 'msgpackr';
+import type { StorageTier } from '../../src/protocol/storage-tier.ts';
+import type { ModelEvent } from './router-index-model.ts';
 
 export interface PublishedBlock {
   readonly hash: bigint;
@@ -55,6 +57,16 @@ export function eventsOf(payload: Uint8Array): PublishedEvent[] {
   return (unpackr.unpack(payload) as WireEvent[]).map(eventOf);
 }
 
+/** Router events that lie one after the other, without an array around them. */
+export function consecutiveEventsOf(bytes: Uint8Array): PublishedEvent[] {
+  const events: PublishedEvent[] = [];
+  if (bytes.length === 0) return events;
+  unpackr.unpackMultiple(bytes, (event: unknown) => {
+    events.push(eventOf(event as WireEvent));
+  });
+  return events;
+}
+
 function eventOf({ worker_id, storage_tier, event }: WireEvent): PublishedEvent {
   const { data } = event;
   const common = {
@@ -86,6 +98,32 @@ function blockOf({ block_hash, tokens_hash, mm_extra_info }: WireBlock): Publish
     tokensHash: BigInt(tokens_hash),
     mmHashes: mm_extra_info?.mm_objects.map((object) => BigInt(object.mm_hash)) ?? null,
   };
+}
+
+/** Block hashes by `rank/tier`, each held from its store to its remove, whatever lies above it. */
+export function heldAsSet(events: readonly PublishedEvent[]): Map<string, Set<bigint>> {
+  const held = new Map<string, Set<bigint>>();
+  for (const { kind, rank, tier, hashes } of events) {
+    const key = `${rank}/${tier}`;
+    const set = held.get(key) ?? new Set();
+    held.set(key, set);
+    for (const hash of hashes) {
+      if (kind === 'S') set.add(hash);
+      else set.delete(hash);
+    }
+    if (kind !== 'X') continue;
+    for (const [other, blocks] of held) if (other.startsWith(`${rank}/`)) blocks.clear();
+  }
+  return held;
+}
+
+/** The event as a model of a router's index takes it. */
+export function modelEventOf({ kind, tier, parent, blocks, hashes }: PublishedEvent): ModelEvent {
+  if (kind === 'X') return { type: 'cleared' };
+  const storageTier = tier as StorageTier;
+  if (kind === 'R') return { type: 'removed', tier: storageTier, hashes };
+  const stored = blocks.map(({ hash, tokensHash }) => ({ blockHash: hash, tokensHash }));
+  return { type: 'stored', tier: storageTier, parent, blocks: stored };
 }
 
 /** `S#1(∅→101,102)`, `R#2(101)@disk`, `r1:X#3`. */

@@ -15,6 +15,7 @@ import { Packr } from 'msgpackr';
 import type { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { PipelineConfig } from '../../src/pipeline.ts';
 import { STORAGE_TIERS } from '../../src/protocol/storage-tier.ts';
+import { dumpOf } from './held-blocks.ts';
 import { InProcessRelay } from './in-process-relay.ts';
 import {
   eventsOf,
@@ -204,10 +205,12 @@ export class Trial {
 
   /** What a router holds now, `101` on the device, `101@disk` elsewhere, rank by rank in order. */
   get index(): string[] {
-    const { liveSet } = this.#relay;
-    return liveSet.dpRanks.flatMap((rank) =>
+    const { blocks } = this.#relay.indexer;
+    const events = dumpOf(blocks);
+    return blocks.dpRanks.flatMap((rank) =>
       STORAGE_TIERS.flatMap((tier) => {
-        const hashes = liveSet.blockHashes(rank, tier).sort((a, b) => (a < b ? -1 : 1));
+        const own = events.filter((event) => event.rank === rank && event.tier === tier);
+        const hashes = own.flatMap((event) => event.hashes).sort((a, b) => (a < b ? -1 : 1));
         return hashes.map((hash) => `${rank === 0 ? '' : `r${rank}:`}${hash}${tierSuffix(tier)}`);
       }),
     );

@@ -33,7 +33,9 @@ test(
     const [rounds, warmUp] = scaled([12, 4], [50, 10]);
     const [messages, perMessage] = [40, 500];
     const engine = await EngineStub.start();
-    const rig = ['--engine-endpoint', engine.endpoint, '--block-size', '4'];
+    // Kept events are bounded, too, but by default only beyond what these rounds send.
+    const kept = ['--event-buffer-bytes', `${MIB}`];
+    const rig = ['--engine-endpoint', engine.endpoint, '--block-size', '4', ...kept];
     const worker = createWorker(configOf(...rig, '--event-plane', 'none', '--http', 'off'), {
       logger: createLogger({ level: 'silent', format: 'json' }),
     });

@@ -5,6 +5,9 @@ import { hash64 } from './xxh3';
 import * as encode from './encode';
 import * as list from './list';
 import { setSecret as setMixSecret } from './mix';
+import * as dump from './dump';
+import * as lowerTier from './lower-tier';
+import * as routerTree from './router-tree';
 import * as table from './table';
 
 export { allocate, blockShift, release } from './memory';
@@ -13,6 +16,9 @@ export { readBigrams, readHashes, readTokens } from './msgpack';
 export { addText } from './texts';
 export { putBlocks } from './encode';
 export { addMembers, clearTable, copyKeys, countStored, dropMembers, freeTable } from './table';
+export { freeTree, newTree, treeClear, treeMatch, treeRemove } from './router-tree';
+export { clearTier, freeTier, newTier, tierRemove } from './lower-tier';
+export { dumpedEvents, startTierDump, startTreeDump, tierDumpEnded, treeDumpEnded } from './dump';
 export { forgetAmbiguous, forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
 
 // @ts-ignore: decorator
@@ -97,4 +103,68 @@ export function putRemoved(
   dpRank: u32,
 ): usize {
   return encode.putRemoved(at, template, u64Of(idLow, idHigh), hashes, count, dpRank);
+}
+
+export function treeStore(
+  tree: usize,
+  hasParent: u32,
+  parentLow: u32,
+  parentHigh: u32,
+  hashes: usize,
+  tokens: usize,
+  count: u32,
+  maxLive: u32,
+): u32 {
+  const parent = u64Of(parentLow, parentHigh);
+  return routerTree.treeStore(tree, hasParent, parent, hashes, tokens, count, maxLive);
+}
+
+export function tierStore(
+  tier: usize,
+  hasParent: u32,
+  parentLow: u32,
+  parentHigh: u32,
+  hashes: usize,
+  tokens: usize,
+  count: u32,
+  maxBlocks: u32,
+): u32 {
+  const parent = u64Of(parentLow, parentHigh);
+  return lowerTier.tierStore(tier, hasParent, parent, hashes, tokens, count, maxBlocks);
+}
+
+export function tierMatch(
+  tier: usize,
+  hasParent: u32,
+  parentLow: u32,
+  parentHigh: u32,
+  tokens: usize,
+  count: u32,
+  out: usize,
+): u32 {
+  return lowerTier.tierMatch(tier, hasParent, u64Of(parentLow, parentHigh), tokens, count, out);
+}
+
+export function dumpTree(
+  tree: usize,
+  template: usize,
+  at: usize,
+  end: usize,
+  idLow: u32,
+  idHigh: u32,
+  dpRank: u32,
+): usize {
+  return dump.dumpTree(tree, template, at, end, u64Of(idLow, idHigh), dpRank);
+}
+
+export function dumpTier(
+  tier: usize,
+  template: usize,
+  at: usize,
+  end: usize,
+  idLow: u32,
+  idHigh: u32,
+  dpRank: u32,
+): usize {
+  return dump.dumpTier(tier, template, at, end, u64Of(idLow, idHigh), dpRank);
 }

@@ -37,6 +37,11 @@ export function allocate(shift: u32): usize {
   return block;
 }
 
+/** Bytes of the address space that were never handed out. */
+export function roomLeft(): u32 {
+  return 0xffff_0000 - (top as u32);
+}
+
 /** Gives a block of `1 << shift` bytes back. */
 export function release(block: usize, shift: u32): void {
   const list = FREE_LISTS + shift * 4;

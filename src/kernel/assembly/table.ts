@@ -76,8 +76,8 @@ function probe(block: usize, tags: usize, mask: usize, hash: u64, key: u64): usi
 let atSegment: usize = 0;
 let atSlot: usize = 0;
 let atKey: usize = 0;
-let atTag: usize = 0;
-let atValue: usize = 0;
+export let atTag: usize = 0;
+export let atValue: usize = 0;
 
 // @ts-ignore: decorator
 @inline
@@ -97,7 +97,7 @@ function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
 /** Comes to rest on the entry of `key` and returns its tag; 0 where there is none. */
 // @ts-ignore: decorator
 @inline
-function find(table: usize, wide: u32, key: u64): u32 {
+export function find(table: usize, wide: u32, key: u64): u32 {
   const hash = mix(key);
   const segment = segmentOf(table, hash);
   if (load<u32>(segment, 4) == 0) return 0;
@@ -107,7 +107,7 @@ function find(table: usize, wide: u32, key: u64): u32 {
 /** As find(), with room made for the entry; false where there is no memory for it. */
 // @ts-ignore: decorator
 @inline
-function claim(table: usize, wide: u32, key: u64): bool {
+export function claim(table: usize, wide: u32, key: u64): bool {
   const hash = mix(key);
   const segment = segmentOf(table, hash);
   if (!reserve(segment, wide)) return false;
@@ -118,7 +118,7 @@ function claim(table: usize, wide: u32, key: u64): bool {
 /** Fills the empty slot that claim() came to rest on. */
 // @ts-ignore: decorator
 @inline
-function insert(table: usize, key: u64, tag: u32): void {
+export function insert(table: usize, key: u64, tag: u32): void {
   store<u64>(atKey, key);
   store<u32>(atTag, tag);
   store<u32>(atSegment, load<u32>(atSegment, 8) + 1, 8);
@@ -166,7 +166,7 @@ function reserve(segment: usize, wide: u32): bool {
 }
 
 /** Empties the slot that find() came to rest on and moves later entries of its run back over it. */
-function removeFound(table: usize): void {
+export function removeFound(table: usize): void {
   const segment = atSegment;
   let empty = atSlot;
   const wide = load<u32>(table, 4);

@@ -1,0 +1,236 @@
+// Names of the router's tree: for each hash the node it was stored in last, and its place in the run.
+//
+// An entry (wide table): key hash, tag node, value place u32 | SILENT. A place of NOWHERE says that the
+// node has the block under another hash. SILENT says that the hash names nothing at present; the entry
+// stays while the block lies there, so that every block of a run is found by its hash unless the
+// run is MIXED. A node counts the entries that name it.
+
+import { claim, find, insert, removeFound, atTag, atValue } from './table';
+import {
+  ATTACHED,
+  childOf,
+  has,
+  hashAt,
+  IN_PENDING,
+  lengthOf,
+  MIXED,
+  nextOf,
+  heldOf,
+  parentOf,
+  scanFor,
+  setFlag,
+} from './runs';
+
+export const NOWHERE: u32 = 0xffffffff;
+const SILENT: u64 = 0x8000000000000000;
+
+// Fields of a tree that names need; router-tree.ts has the layout.
+const PENDING: usize = 40;
+
+/** Nodes looked at below a node whose block has another hash. */
+const MAX_SEARCHED: u32 = 1024;
+
+/** Where the last resolve() or contains() found the hash. */
+export let place: u32 = 0;
+
+// @ts-ignore: decorator
+@inline
+function namesOf(tree: usize): usize {
+  return load<u32>(tree);
+}
+
+// @ts-ignore: decorator
+@inline
+function liesAt(node: usize, position: u32, hash: u64): bool {
+  return position < lengthOf(node) && hashAt(node, position) == hash;
+}
+
+/** Puts a node that nothing reaches on the list of those that may go at the end of the call. */
+export function maybePending(tree: usize, node: usize): void {
+  if (has(node, ATTACHED | IN_PENDING) || load<u32>(node, 32) != 0 || parentOf(node) != 0) return;
+  setFlag(node, IN_PENDING);
+  store<u32>(node, load<u32>(tree, PENDING), 56);
+  store<u32>(tree, node as u32, PENDING);
+}
+
+// @ts-ignore: decorator
+@inline
+function addName(node: usize): void {
+  store<u32>(node, load<u32>(node, 32) + 1, 32);
+}
+
+// @ts-ignore: decorator
+@inline
+function dropName(tree: usize, node: usize): void {
+  store<u32>(node, load<u32>(node, 32) - 1, 32);
+  maybePending(tree, node);
+}
+
+/** Lets `hash` name `node`, at `position` of its run or, where the block has another hash, NOWHERE. */
+export function setName(tree: usize, hash: u64, node: usize, position: u32): void {
+  if (!claim(namesOf(tree), 1, hash)) unreachable();
+  const old = load<u32>(atTag) as usize;
+  if (old == 0) {
+    store<u64>(atValue, position as u64);
+    insert(namesOf(tree), hash, node as u32);
+    addName(node);
+    return;
+  }
+  const value = load<u64>(atValue);
+  const oldPosition = value as u32;
+  if (liesAt(old, oldPosition, hash)) {
+    if (old == node && position == NOWHERE) position = oldPosition;
+    if (old != node || position != oldPosition) setFlag(old, MIXED);
+  }
+  // A name at a place that is not held is found by no cut of its run.
+  if (position != NOWHERE && position >= heldOf(node)) setFlag(node, MIXED);
+  store<u32>(atTag, node as u32);
+  store<u64>(atValue, position as u64);
+  if ((value & SILENT) == 0 && old == node) return;
+  addName(node);
+  if ((value & SILENT) == 0) dropName(tree, old);
+}
+
+/** Names `count` blocks of a list, which lie from `position` on in the run, under these or other hashes. */
+export function nameBlocks(
+  tree: usize,
+  node: usize,
+  position: u32,
+  hashes: usize,
+  count: u32,
+): void {
+  for (let i: u32 = 0; i < count; i++) {
+    const hash = load<u64>(hashes + ((i as usize) << 3));
+    setName(tree, hash, node, liesAt(node, position + i, hash) ? position + i : NOWHERE);
+  }
+}
+
+/** Takes the name that `hash` is. */
+export function dropHash(tree: usize, hash: u64): void {
+  if (find(namesOf(tree), 1, hash) == 0) return;
+  const value = load<u64>(atValue);
+  if ((value & SILENT) != 0) return;
+  const node = load<u32>(atTag) as usize;
+  if (liesAt(node, value as u32, hash)) store<u64>(atValue, value | SILENT);
+  else removeFound(namesOf(tree));
+  dropName(tree, node);
+}
+
+/** Forgets the entry of a block that leaves the run of `node`, where it is that block's. */
+export function forgetBlock(tree: usize, node: usize, position: u32): void {
+  const hash = hashAt(node, position);
+  if ((find(namesOf(tree), 1, hash) as usize) != node) return;
+  const value = load<u64>(atValue);
+  if ((value as u32) != position) return;
+  removeFound(namesOf(tree));
+  if ((value & SILENT) == 0) dropName(tree, node);
+}
+
+/** Notes where a block lies whose hash names nothing. */
+export function nameSilently(tree: usize, node: usize, position: u32): void {
+  const hash = hashAt(node, position);
+  if (!claim(namesOf(tree), 1, hash)) unreachable();
+  const other = load<u32>(atTag) as usize;
+  store<u64>(atValue, SILENT | (position as u64));
+  if (other == 0) {
+    insert(namesOf(tree), hash, node as u32);
+  } else {
+    setFlag(other, MIXED);
+    store<u32>(atTag, node as u32);
+  }
+}
+
+/** Length of the list's longest start with at most `room` hashes that name nothing yet. */
+export function takeWithin(tree: usize, hashes: usize, count: u32, room: u32): u32 {
+  for (let i: u32 = 0; i < count; i++) {
+    const known = find(namesOf(tree), 1, load<u64>(hashes + ((i as usize) << 3))) != 0;
+    if (known && (load<u64>(atValue) & SILENT) == 0) continue;
+    if (room == 0) return i;
+    room--;
+  }
+  return count;
+}
+
+/** Follows a block that moved from `node` to `to`; `names` says that its hash is a name from now on. */
+export function moveBlock(
+  tree: usize,
+  node: usize,
+  from: u32,
+  to: usize,
+  position: u32,
+  names: bool,
+): void {
+  const hash = hashAt(to, position);
+  if (names) {
+    setName(tree, hash, to, position);
+    return;
+  }
+  if ((find(namesOf(tree), 1, hash) as usize) != node) return;
+  const value = load<u64>(atValue);
+  if ((value as u32) != from) return;
+  store<u32>(atTag, to as u32);
+  store<u64>(atValue, (value & SILENT) | (position as u64));
+  if ((value & SILENT) != 0) return;
+  addName(to);
+  dropName(tree, node);
+}
+
+/** Whether the run has `hash`; `place` is its last place there. */
+export function contains(tree: usize, node: usize, hash: u64): bool {
+  if (has(node, MIXED)) {
+    place = scanFor(node, hash) as u32;
+    return place != NOWHERE;
+  }
+  if ((find(namesOf(tree), 1, hash) as usize) != node) return false;
+  place = load<u64>(atValue) as u32;
+  return liesAt(node, place, hash);
+}
+
+/** The node that has `hash` and is named by it, directly or above it; 0 where there is none. */
+export function resolve(tree: usize, hash: u64): usize {
+  const node = find(namesOf(tree), 1, hash) as usize;
+  if (node == 0) return 0;
+  const value = load<u64>(atValue);
+  if ((value & SILENT) != 0) return 0;
+  if (has(node, MIXED)) {
+    place = scanFor(node, hash) as u32;
+    if (place != NOWHERE) return node;
+  } else {
+    place = value as u32;
+    if (liesAt(node, place, hash)) return node;
+  }
+  // Only a MIXED node below can have it: any other would be named by it.
+  const found = searchBelow(node, hash);
+  if (found != 0) setName(tree, hash, found, place);
+  return found;
+}
+
+function searchBelow(top: usize, hash: u64): usize {
+  let node = childOf(top);
+  let searched: u32 = 0;
+  let found: usize = 0;
+  let foundDepth: i32 = 0x7fffffff;
+  let depth: i32 = 1;
+  while (node != 0 && node != top && searched++ < MAX_SEARCHED) {
+    if (has(node, MIXED) && depth < foundDepth) {
+      const position = scanFor(node, hash);
+      if (position >= 0) {
+        found = node;
+        foundDepth = depth;
+        place = position as u32;
+      }
+    }
+    const child = childOf(node);
+    if (child != 0) {
+      node = child;
+      depth++;
+      continue;
+    }
+    while (node != top && nextOf(node) == 0) {
+      node = parentOf(node);
+      depth--;
+    }
+    if (node != top) node = nextOf(node);
+  }
+  return found;
+}
