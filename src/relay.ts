@@ -115,6 +115,7 @@ export class Relay implements PresentSource {
   openPublisher(workerId: bigint): void {
     this.#publisher.open(workerId);
     this.indexer?.beginIncarnation();
+    this.metrics.supersededMessages += this.hold.discard();
     this.metrics.supersededMessages += this.plane.startPublisher(this.publisherId);
   }
 

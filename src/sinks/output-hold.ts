@@ -107,9 +107,23 @@ export class OutputHold implements RouterEventSink {
 
   /** Nothing is held any more, whatever is still on its way. */
   release(): void {
+    this.#forgetAnswers();
+    this.#drain();
+  }
+
+  /** Gives up what is held, for a publisher whose messages nobody takes any more; how many those are. */
+  discard(): number {
+    const { heldMessages } = this;
+    this.#forgetAnswers();
+    this.#held = [];
+    this.heldBytes = 0;
+    if (heldMessages > 0) this.#endHold();
+    return heldMessages;
+  }
+
+  #forgetAnswers(): void {
     for (const { timer } of this.#answers) clearTimeout(timer);
     this.#answers.clear();
-    this.#drain();
   }
 
   #mustHold(nextEvents: number): boolean {
@@ -162,7 +176,10 @@ export class OutputHold implements RouterEventSink {
     }
     if (passed === 0) return;
     this.#held = this.#held.slice(passed);
-    if (this.#held.length > 0) return;
+    if (this.#held.length === 0) this.#endHold();
+  }
+
+  #endHold(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
     clearTimeout(this.#holdTimer);
     this.#metrics.outputHoldSeconds.observe((performance.now() - this.#heldSinceMs) / 1000);

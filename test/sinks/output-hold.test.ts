@@ -188,6 +188,20 @@ test('with a limit of 0 nothing is ever held', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test('discard() gives up what is held, for a publisher that is no more', async () => {
+  const { hold, left, publish, metrics } = start();
+  hold.begin();
+  publish(10);
+  const idle = hold.idle();
+  expect(hold.discard()).toBe(8);
+  await idle;
+  expect([hold.heldMessages, hold.heldBytes, hold.discard()]).toEqual([0, 0, 0]);
+  expect(metrics.outputHoldSeconds.count).toBe(1);
+  expect(vi.getTimerCount()).toBe(0);
+  publish(1);
+  expect(left).toEqual([0, 1, 10]);
+});
+
 test('release() lets everything go', () => {
   const { hold, left, publish } = start();
   hold.begin();
