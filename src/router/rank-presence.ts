@@ -79,9 +79,10 @@ export class RankPresence {
   }
 
   get advertisesLoopback(): boolean {
-    const { discovery, source } = this.#deps;
-    if (discovery.kind === 'none' || source.channel?.kind !== 'zmq') return false;
-    return isLoopbackEndpoint(source.channel.endpoint);
+    const { discovery, source, recovery } = this.#deps;
+    if (discovery.kind === 'none') return false;
+    if (recovery?.isOnLoopback) return true;
+    return source.channel?.kind === 'zmq' && isLoopbackEndpoint(source.channel.endpoint);
   }
 
   isOwn({ publisherId }: SourceClaim): boolean {

@@ -93,6 +93,19 @@ test('a given worker id is announced at once: channel and source, with the addre
   expect([place.sources.length, place.records('v1/event_channels').size]).toEqual([0, 0]);
 });
 
+test.each([
+  ['routers of this host alone can ask', [], ['advertises_loopback']],
+  ['nobody can ask', ['--request-plane', 'none'], []],
+])('where events need no address, loopback is shown only if %s', async (_, flags, shown) => {
+  const place = makePlace();
+  const engine = await startEngine();
+  const own = ['--worker-id', '7', '--event-plane', 'none', ...flags];
+  const relay = await startRelay(place, engine, ...own);
+  await engine.subscribed();
+  expect(await eventually(() => claims(place).length === 1, 3000)).toBe(true);
+  expect(codes(relay)).toEqual(shown);
+});
+
 test('each rank has a source, a channel and a publisher id of its own', async () => {
   const place = makePlace();
   const engine = await startEngine();

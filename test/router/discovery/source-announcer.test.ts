@@ -60,6 +60,7 @@ class Notebook implements Discovery {
 
 function endpointOn(notebook: Notebook): RecoveryEndpoint {
   return {
+    isOnLoopback: false,
     async open({ publisherId }) {
       notebook.steps.push(`listen ${publisherId}`);
       return { transport: { tcp: '10.0.0.7:1/x' }, codec: 'msgpack' };
