@@ -17,8 +17,10 @@ import { createWarner, type Logger, type Warner } from './log.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { createRegistry } from './metrics/registry.ts';
 import { Relay } from './relay.ts';
+import { indexedRank } from './relay-index.ts';
 import { planeReading, planeStatus, rankStatus } from './relay-status.ts';
 import { StatusServer } from './status/http-server.ts';
+import type { IndexedRank, IndexSource } from './status/index-source.ts';
 import type {
   Readiness,
   StatusSnapshot,
@@ -50,7 +52,7 @@ const TICK_MS = 1000;
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
-class RelayWorker implements Worker {
+class RelayWorker implements Worker, IndexSource {
   readonly #config: WorkerConfig;
   readonly #warner: Warner;
   /** One a rank, first rank first. */
@@ -137,6 +139,10 @@ class RelayWorker implements Worker {
     };
   }
 
+  indexedRanks(): readonly IndexedRank[] {
+    return this.#relays.flatMap((relay) => indexedRank(relay, this.#config) ?? []);
+  }
+
   #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
     return this.#sources.flatMap((source) => source.relays.map((relay) => toRow(relay, source)));
   }
@@ -148,6 +154,7 @@ class RelayWorker implements Worker {
       host: http.host,
       port: http.port,
       status: this,
+      index: this,
       metrics: createRegistry(this.#metricsSource()),
       warner: this.#warner,
     });

@@ -39,8 +39,15 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', ...STAGES.slice(1)],
   'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
   'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  'relay-index.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
-  'worker.ts': [...Object.keys(FOLDERS), 'relay.ts', 'relay-status.ts', 'engine-source.ts'],
+  'worker.ts': [
+    ...Object.keys(FOLDERS),
+    'relay.ts',
+    'relay-status.ts',
+    'relay-index.ts',
+    'engine-source.ts',
+  ],
   cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
   'index.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
 };
