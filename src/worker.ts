@@ -53,7 +53,6 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
 }
 
 const NO_RECOVERY = new RecoveryCounts();
-
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
@@ -89,9 +88,9 @@ class RelayWorker implements Worker, IndexSource {
     const shared = { config, warner: this.#warner, nats: this.#nats };
     this.#relays = Array.from({ length: dpSize }, (_, offset) => {
       const rank = dpRank + offset;
+      const onResync = (): void => this.#announceAnew(rank);
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
-      const onResync = (): void => this.#announceAnew(rank);
       return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
