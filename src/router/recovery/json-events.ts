@@ -1,8 +1,10 @@
 /**
  * Router events as JSON, turned from their MessagePack in slices.
  *
- * Owns     what it has turned so far: an answer that is taken a second time, as late as possible, then
- *          costs only what came between.
+ * Shared   by all answers: routers that ask at once get the same dump, whose chunks are turned once.
+ * One      chunk at a time is turned ahead of an answer; what an answer still lacks once it is fixed is
+ *          not kept waiting behind those.
+ * Owns     the text of a chunk as long as somebody has the chunk.
  */
 import { MsgpackToJson } from './msgpack-to-json.ts';
 
@@ -12,19 +14,36 @@ const SLICE_BYTES = 64 << 10;
 const COMMA = Buffer.from(',');
 
 export class JsonEvents {
-  readonly #turned = new Map<Uint8Array, Buffer[]>();
+  readonly #turned = new WeakMap<Uint8Array, Promise<Buffer[]>>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Turns what will probably be part of an answer. */
+  async turnAhead(chunks: readonly Uint8Array[]): Promise<void> {
+    for (const chunk of chunks) {
+      await (this.#turned.get(chunk) ??
+        this.#keep(
+          chunk,
+          this.#last.then(() => turnChunk(chunk)),
+        ));
+    }
+  }
 
   /** The events of all chunks as pieces of JSON text, commas between them. */
   async turn(chunks: readonly Uint8Array[]): Promise<Buffer[]> {
     const pieces: Buffer[] = [];
     for (const chunk of chunks) {
       if (chunk.length === 0) continue;
-      const turned = this.#turned.get(chunk) ?? (await turnChunk(chunk));
-      this.#turned.set(chunk, turned);
+      const turned = await (this.#turned.get(chunk) ?? turnChunk(chunk));
       if (pieces.length > 0) pieces.push(COMMA);
       for (const piece of turned) pieces.push(piece);
     }
     return pieces;
+  }
+
+  #keep(chunk: Uint8Array, turning: Promise<Buffer[]>): Promise<Buffer[]> {
+    this.#turned.set(chunk, turning);
+    this.#last = turning;
+    return turning;
   }
 }
 

@@ -12,6 +12,7 @@ import type { RecoveryCounts, RefusalReason } from '../../metrics/recovery-count
 import type { RecoveryAnswer, RelayMetrics } from '../../metrics/relay-metrics.ts';
 import type { RecoveryIndex } from '../../protocol/recovery.ts';
 import { type Answer, encodeAnswer } from './answer.ts';
+import { JsonEvents } from './json-events.ts';
 import { Permits } from './permits.ts';
 import { type Query, RequestError, type RouterRequest, readRequest } from './query.ts';
 import type { RequestFrame } from './request-frames.ts';
@@ -21,7 +22,7 @@ import {
   type ResponseStreamLimits,
   StreamError,
 } from './response-stream.ts';
-import { Snapshot } from './snapshot.ts';
+import { type SharedWork, Snapshot } from './snapshot.ts';
 
 /** What is told of an answer under way: its rank's output must not run far ahead of it. */
 export interface OutputHold {
@@ -71,7 +72,7 @@ export class QueryService {
   readonly #counts: RecoveryCounts;
   readonly #onError: (error: unknown) => void;
   readonly #limits: QueryServiceLimits;
-  readonly #dumps: Permits;
+  readonly #shared: SharedWork;
   readonly #sources = new Map<string, RecoverySource>();
   readonly #streams = new Set<ResponseStream>();
 
@@ -84,7 +85,7 @@ export class QueryService {
     this.#counts = counts;
     this.#onError = onError;
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
-    this.#dumps = new Permits(this.#limits.maxDumps);
+    this.#shared = { dumps: new Permits(this.#limits.maxDumps), json: new JsonEvents() };
   }
 
   /** Serves `source` at `path`: a path of the TCP request plane, or a NATS subject. */
@@ -141,7 +142,7 @@ export class QueryService {
     this.#counts.answersInFlight = this.#streams.size;
     let endHold: ((applyMs: number) => void) | null = null;
     let applyMs = 0;
-    const snapshot = new Snapshot(query, codec, source.index, this.#dumps);
+    const snapshot = new Snapshot(query, codec, source.index, this.#shared);
     try {
       await stream.opened();
       const unserved = unservedQuery(query, source);

@@ -8,28 +8,35 @@
 import { messageOf } from '../../errors.ts';
 import type { IndexAnswer, PendingAnswer, RecoveryIndex } from '../../protocol/recovery.ts';
 import { type Answer, answerTo } from './answer.ts';
-import { JsonEvents } from './json-events.ts';
+import type { JsonEvents } from './json-events.ts';
 import type { Permits } from './permits.ts';
 import type { Codec, Query } from './query.ts';
 
 const MAX_MESSAGE_CHARACTERS = 500;
+
+/** What all queries of a process have in common. */
+export interface SharedWork {
+  readonly dumps: Permits;
+  readonly json: JsonEvents;
+}
 
 export class Snapshot {
   readonly #query: Query;
   readonly #codec: Codec;
   readonly #index: RecoveryIndex;
   readonly #dumps: Permits;
-  readonly #json = new JsonEvents();
+  readonly #json: JsonEvents;
   #giveBack: (() => void) | null = null;
   #isReleased = false;
   #pending: PendingAnswer | null = null;
   #failure: string | null = null;
 
-  constructor(query: Query, codec: Codec, index: RecoveryIndex, dumps: Permits) {
+  constructor(query: Query, codec: Codec, index: RecoveryIndex, shared: SharedWork) {
     this.#query = query;
     this.#codec = codec;
     this.#index = index;
-    this.#dumps = dumps;
+    this.#dumps = shared.dumps;
+    this.#json = shared.json;
   }
 
   /** Resolves when `take` has nothing slow left to do, after `timeoutMs` with a failure; may be repeated. */
@@ -89,7 +96,7 @@ export class Snapshot {
   async #turnEarly(early: IndexAnswer): Promise<void> {
     if (this.#codec === 'msgpack') return;
     if (early.kind === 'events' || early.kind === 'tree_dump') {
-      await this.#json.turn(early.events.chunks);
+      await this.#json.turnAhead(early.events.chunks);
     }
   }
 

@@ -108,7 +108,7 @@ test.each([
 test('JSON events of several chunks are joined by commas, whichever were turned before', async () => {
   const [first, second] = [Buffer.from('81a1610181a16102', 'hex'), Buffer.from('81a16103', 'hex')];
   const events = new JsonEvents();
-  await events.turn([first]);
+  await events.turnAhead([first]);
   const chunks = await events.turn([first, Buffer.alloc(0), second]);
   const answer = { kind: 'events', events: { count: 3, chunks: [] }, lastEventId: 3 } as const;
   expect(JSON.parse(bytesOf(answer, 'json', chunks).toString())).toEqual({
