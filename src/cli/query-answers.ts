@@ -13,6 +13,9 @@ const u64 = z.string().regex(/^\d{1,20}$/);
 
 const eventsShape = z.looseObject({
   kind: z.string(),
+  last_event_id: u64.nullish(),
+  /** Where the next page begins; null where this is the last. */
+  next_event_id: u64.nullish(),
   events: z.array(routerEventShape(u64)).nullish(),
 });
 
@@ -29,19 +32,37 @@ const matchShape = z.object({
   ranks: z.array(z.object({ dp_rank: z.int(), blocks: z.record(z.string(), z.int()) })),
 });
 
-/** One line about the answer, one an event: made as they are wanted. */
-export const eventTexts: z.ZodType<Iterable<string>> = eventsShape.transform(
-  ({ events, ...head }) => linesOf(head, events ?? []),
+/** One page of events. */
+export interface EventPage {
+  /** `events`, or why there are none. */
+  readonly kind: string;
+  readonly lastEventId: string | null;
+  /** Null where this is the last. */
+  readonly nextEventId: string | null;
+  /** About the answer as a whole. */
+  readonly headText: string;
+  /** A line an event, made as they are wanted. */
+  readonly eventTexts: Iterable<string>;
+}
+
+export const eventPage: z.ZodType<EventPage> = eventsShape.transform(
+  ({ events, next_event_id = null, ...head }) => ({
+    kind: head.kind,
+    lastEventId: head.last_event_id ?? null,
+    nextEventId: next_event_id,
+    headText: textLine({ source: 'answer', ...scalarsOf(head) }),
+    eventTexts: textsOf(events ?? []),
+  }),
 );
 
-function* linesOf(
-  head: Readonly<Record<string, unknown>>,
-  events: readonly RouterEvent[],
-): Generator<string> {
+function scalarsOf(head: Readonly<Record<string, unknown>>): Line {
   const fields = Object.entries(head).flatMap(([key, value]) =>
     typeof value === 'string' || typeof value === 'number' ? [[key, value] as const] : [],
   );
-  yield textLine({ source: 'answer', ...Object.fromEntries(fields) });
+  return Object.fromEntries(fields);
+}
+
+function* textsOf(events: readonly RouterEvent[]): Generator<string> {
   for (const event of events) yield textLine({ source: 'event', ...routerEventLine(event) });
 }
 
@@ -57,6 +78,8 @@ export const blockLine: z.ZodType<Line> = blockShape.transform((block) => ({
 }));
 
 /** One line a rank. */
-export const matchTexts: z.ZodType<Iterable<string>> = matchShape.transform(({ ranks }) =>
-  ranks.map(({ dp_rank, blocks }) => textLine({ source: 'match', rank: dp_rank, ...blocks })),
+export const matchText: z.ZodType<string> = matchShape.transform(({ ranks }) =>
+  ranks
+    .map(({ dp_rank, blocks }) => textLine({ source: 'match', rank: dp_rank, ...blocks }))
+    .join(''),
 );

@@ -1,5 +1,5 @@
 /** The flags of `kvrelay query`, and which of them go with which question. */
-import { connectable, formatHttpAddress, type HttpAddress } from '../config/addresses.ts';
+import { connectableHttp, type HttpAddress } from '../config/addresses.ts';
 import { choice, integer, nonEmptyText, toggle, U32_MAX, u64 } from '../config/kinds.ts';
 import { processSettings } from '../config/process-settings.ts';
 import type { Environment } from '../config/sources.ts';
@@ -54,7 +54,7 @@ const flags: CommandFlags<GivenFlags> = {
 Asks a running relay over HTTP, and changes nothing there.
 
   status  what the relay is doing, and what is wrong with it
-  events  the newest router events, or a range of them by their ids
+  events  the newest router events of a rank, or a range of them by their ids
   dump    every block in the local index, a line each
   match   how many blocks of a prompt are held, by rank and tier
 
@@ -89,7 +89,7 @@ Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or confi
       environment: null,
       kind: integer(0, U32_MAX, 'RANK'),
       fallback: null,
-      fallbackNote: 'the first one for events, every one for dump',
+      fallbackNote: 'for events the only one there is, for dump every one',
       help: 'events, dump: of this data-parallel rank',
       remedy: 'Give a rank that kvrelay query status lists',
     },
@@ -166,14 +166,8 @@ function checkPrompt({
 /** A wildcard is, seen from here, this host. */
 function reachable(http: HttpAddress | null): HttpAddress {
   if (http === null) throw refused('http', "is 'off'", 'HOST:PORT of a running relay');
-  if (http.port === 0)
-    throw refused('http', 'has port 0', 'the port that the relay logged at its start');
-  const bracketed = formatHttpAddress(http);
-  const host = bracketed.slice(0, bracketed.lastIndexOf(':'));
-  const address = connectable({ transport: 'tcp', host, port: http.port });
-  return address.transport === 'tcp' && address.host !== host
-    ? { host: address.host.replace(/^\[|\]$/g, ''), port: http.port }
-    : http;
+  if (http.port !== 0) return connectableHttp(http);
+  throw refused('http', 'has port 0', 'the port that the relay logged at its start');
 }
 
 function refused(key: keyof GivenFlags, problem: string, allowed: string): ConfigError {

@@ -5,26 +5,18 @@
  * Fails    where there is no answer, or a signal comes before its end.
  */
 import { createReadStream } from 'node:fs';
-import type { z } from 'zod';
 import { ConfigError, messageOf } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { textLine } from './inspect-line.ts';
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE, logFailure, type StopSignals } from './lifecycle.ts';
-import { blockLine, eventTexts, matchTexts } from './query-answers.ts';
-import { loadQueryFlags, type QueryFlags, type Question } from './query-flags.ts';
+import { blockLine, eventPage, matchText } from './query-answers.ts';
+import { loadQueryFlags, type QueryFlags } from './query-flags.ts';
 import { statusText } from './query-status.ts';
 import { type Asked, QueryError, RelayClient } from './relay-client.ts';
 import { ResultPrinter } from './result-printer.ts';
 
-/** A prompt of a million tokens fits. */
-const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
-
-/** What reads the answer to each question that has one of bounded size, and gives its texts. */
-const TEXTS: Readonly<Record<Exclude<Question, 'dump'>, z.ZodType<Iterable<string>>>> = {
-  status: statusText.transform((text) => [text]),
-  events: eventTexts,
-  match: matchTexts,
-};
+/** As much as a relay takes. */
+const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
 
 /** Resolves with the exit code; throws ConfigError before anything is asked. */
 export async function query(argv: readonly string[], signals: StopSignals): Promise<number> {
@@ -56,21 +48,53 @@ async function answer(
   results: ResultPrinter,
   body: string | undefined,
 ): Promise<void> {
+  const { question, json: isJson } = flags;
   const asked = questionOf(flags, body);
-  if (flags.question === 'dump') {
+  if (question === 'dump') {
     for await (const rows of relay.lines(asked, blockLine)) {
-      const lines = rows.map(({ text, value }) => (flags.json ? `${text}\n` : textLine(value)));
+      const lines = rows.map(({ text, value }) => (isJson ? `${text}\n` : textLine(value)));
       await results.write(lines.join(''), lines.length);
     }
     return;
   }
-  const shape = TEXTS[flags.question];
+  if (question === 'events') {
+    await answerEvents(flags, relay, results);
+    return;
+  }
+  const shape = question === 'status' ? statusText : matchText;
   const { text, value } = await relay.json(asked, shape);
-  if (flags.json) await results.write(`${text}\n`);
-  else for (const shown of value) await results.write(shown);
+  await results.write(isJson ? `${text}\n` : value);
 }
 
-function questionOf({ question, rank, start, end }: QueryFlags, body: string | undefined): Asked {
+/** Page by page, up to the event that was the newest when it was asked. */
+async function answerEvents(
+  flags: QueryFlags,
+  relay: RelayClient,
+  results: ResultPrinter,
+): Promise<void> {
+  let range = { start: flags.start, end: flags.end };
+  for (let page = 1; results.hasReader; page++) {
+    const { text, value } = await relay.json(questionOf({ ...flags, ...range }), eventPage);
+    if (flags.json) await results.write(`${text}\n`);
+    else {
+      // Of later pages only where the range is lost to the relay meanwhile.
+      if (page === 1 || value.kind !== 'events') await results.write(value.headText);
+      for (const line of value.eventTexts) await results.write(line);
+    }
+    const { nextEventId, lastEventId } = value;
+    if (nextEventId === null) return;
+    const start = BigInt(nextEventId);
+    if (range.start !== null && start <= range.start) {
+      const problem = `The relay's pages do not go on: behind ${range.start} comes ${start}`;
+      throw new QueryError(problem, 'Ask for a smaller range with --start and --end');
+    }
+    const end = range.end ?? (lastEventId === null ? null : BigInt(lastEventId));
+    if (end !== null && start > end) return;
+    range = { start, end };
+  }
+}
+
+function questionOf({ question, rank, start, end }: QueryFlags, body?: string): Asked {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ rank, start, end })) {
     if (value !== null) search.set(name, String(value));

@@ -52,6 +52,7 @@ const GIVE_ADDRESS = 'Give the address of a running relay with --http';
 
 /** How a relay refuses. */
 const refusalShape = z.object({ error: z.string(), message: z.string() });
+type Refusal = z.infer<typeof refusalShape>;
 
 const CONNECT_PROBLEMS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens there',
@@ -104,16 +105,16 @@ export class RelayClient {
     if (statusCode === 200) return response;
     const refusal = refusalShape.safeParse(parsed(await this.#whole(response, MAX_REFUSAL_BYTES)));
     if (!refusal.success) throw this.#stranger(asked, ` (HTTP ${statusCode})`);
-    const { message } = refusal.data;
-    if (statusCode === 404) {
-      throw new QueryError(
-        `The relay at ${this.#name} has no ${pathOf(asked)}: ${message}`,
-        'It needs a relay of this version with its local indexer on',
-      );
-    }
-    const remedy = statusCode === 400 ? 'Correct the flags' : 'See the log of the relay';
-    const problem = `The relay at ${this.#name} refuses ${pathOf(asked)}: ${message}`;
-    throw new QueryError(problem, remedy, statusCode === 400);
+    throw this.#refused(asked, statusCode, refusal.data);
+  }
+
+  #refused(asked: Asked, status: number, { error, message }: Refusal): QueryError {
+    const isUsage = status === 400 || error === 'no_such_rank';
+    const problem =
+      status === 404 && !isUsage
+        ? `The relay at ${this.#name} does not answer ${pathOf(asked)}: ${message}`
+        : `The relay at ${this.#name} refuses ${pathOf(asked)}: ${message}`;
+    return new QueryError(problem, remedyOf(status, isUsage), isUsage);
   }
 
   #open({ path, body }: Asked): Promise<IncomingMessage> {
@@ -208,6 +209,12 @@ export class RelayClient {
       GIVE_ADDRESS,
     );
   }
+}
+
+function remedyOf(status: number, isUsage: boolean): string {
+  if (isUsage) return 'Correct the flags';
+  if (status === 404) return 'Ask a relay of this version that keeps its local index';
+  return status === 503 ? 'Ask again later' : 'See the log of the relay';
 }
 
 function pathOf({ path }: Asked): string {

@@ -122,6 +122,40 @@ test('events: the range that is asked for, a line each', async () => {
   expect(relay.requests.at(-1)).toBe('GET /api/events');
 });
 
+test('events: page by page, up to the one that was the newest at first', async () => {
+  const event = (id: number): object => ({
+    ...STORED,
+    event: { ...STORED.event, event_id: `${id}` },
+  });
+  const relay = await startHttpStub({
+    '/api/events': (response, url) => {
+      const start = Number(url.searchParams.get('start') ?? 1);
+      const events = [event(start), event(start + 1)];
+      // It publishes on meanwhile.
+      const last_event_id = `${5 + start}`;
+      response.end(
+        JSON.stringify({ kind: 'events', last_event_id, events, next_event_id: `${start + 2}` }),
+      );
+    },
+  });
+  const text = await asked('events', '--http', relay.address);
+  expect(text.code).toBe(0);
+  expect(text.lines[0]).toBe('answer kind=events last_event_id=6');
+  expect(text.lines.slice(1).map((line) => /event_id=(\d+)/.exec(line)?.[1])).toEqual([
+    '1',
+    '2',
+    '3',
+    '4',
+    '5',
+    '6',
+  ]);
+  expect(relay.requests).toEqual([
+    'GET /api/events',
+    'GET /api/events?start=3&end=6',
+    'GET /api/events?start=5&end=6',
+  ]);
+});
+
 test.each([
   [{ kind: 'tree_dump', last_event_id: '9' }, 'answer kind=tree_dump last_event_id=9'],
   [{ kind: 'too_new', newest_available: '2' }, 'answer kind=too_new newest_available=2'],
@@ -250,7 +284,9 @@ describe('without an answer one line says why, with exit code 1', () => {
     });
     const child = await asked('dump', '--http', address);
     expect(child.code).toBe(1);
-    expect(lastLog(child)).toMatch(/has no \/api\/dump: This relay keeps no index .*indexer on$/);
+    expect(lastLog(child)).toMatch(
+      /does not answer \/api\/dump: This relay keeps no index .* index$/,
+    );
   });
 
   test('the relay is silent, or falls silent within its answer', async () => {
@@ -302,9 +338,9 @@ describe('bad usage is one line, with exit code 2', () => {
     expect(lastLog(child)).toMatch(expected);
   });
 
-  test('what the relay refuses about the question', async () => {
+  test.each([400, 404])('what the relay refuses about the question: %d', async (status) => {
     const { address } = await startHttpStub({
-      '/api/dump': jsonAnswer({ error: 'bad_rank', message: 'There is no rank 9' }, 400),
+      '/api/dump': jsonAnswer({ error: 'no_such_rank', message: 'There is no rank 9' }, status),
     });
     const child = await asked('dump', '--rank', '9', '--http', address);
     expect(child.code).toBe(2);

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-type Answer = (response: ServerResponse) => void | Promise<void>;
+type Answer = (response: ServerResponse, url: URL) => void | Promise<void>;
 
 export interface HttpStub {
   /** `127.0.0.1:port`. */
@@ -19,9 +19,10 @@ export async function startHttpStub(answers: Readonly<Record<string, Answer>>): 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = Buffer.concat(await request.toArray()).toString();
     requests.push(`${request.method} ${request.url}${body && ` ${body}`}`);
-    const answer = answers[(request.url ?? '').split('?', 1)[0] ?? ''];
+    const url = new URL(request.url ?? '', 'http://stub');
+    const answer = answers[url.pathname];
     if (answer === undefined) response.writeHead(404).end('<h1>Not Found</h1>');
-    else await answer(response);
+    else await answer(response, url);
   };
   const server = createServer((request, response) => void serve(request, response));
   server.listen(0, '127.0.0.1');
