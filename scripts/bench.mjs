@@ -51,16 +51,19 @@ function leaveOut(reason) {
   say(`left out: ${reason}`);
 }
 
-/** Its tables go straight to stdout, its figures come back. */
 function measureInProcess(streams) {
-  const script = fileURLToPath(new URL('../bench/in-process.mjs', import.meta.url));
-  const args = [
-    ...HEAP_FLAGS,
-    script,
-    '--only',
-    streams.join(','),
-    ...(options.quick ? ['--quick'] : []),
-  ];
+  const flags = ['--only', streams.join(','), ...(options.quick ? ['--quick'] : [])];
+  return measureApart('in-process.mjs', HEAP_FLAGS, flags);
+}
+
+function measureIndex() {
+  return measureApart('index-size.mjs', [], options.quick ? ['--blocks', '100000'] : []);
+}
+
+/** Its tables go straight to stdout, its figures come back. */
+function measureApart(name, nodeFlags, flags) {
+  const script = fileURLToPath(new URL(`../bench/${name}`, import.meta.url));
+  const args = [...nodeFlags, script, ...flags];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   endWithUs(child);
   return new Promise((settle) => {
@@ -69,7 +72,7 @@ function measureInProcess(streams) {
       figures = message;
     });
     child.once('close', (status) => {
-      if (status !== 0) fail('the measurement in process failed');
+      if (status !== 0) fail(`bench/${name} failed`);
       settle(figures);
     });
   });
@@ -148,6 +151,7 @@ const figures = {
   startedAt: new Date().toISOString(),
   isQuick: options.quick,
   inProcess: await measureInProcess(streams),
+  index: await measureIndex(),
   endToEnd: [],
 };
 if (!options['in-process']) {

@@ -1,20 +1,16 @@
 /** Discovery and the relay's presence in it, as the configuration asks for. */
-import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { hostname } from 'node:os';
 import type { WorkerConfig } from './config/worker-config.ts';
 import { messageOf } from './errors.ts';
 import type { Warner } from './log.ts';
 import type { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { Discovery, FaultListener } from './router/discovery/discovery.ts';
 import { EtcdDiscovery } from './router/discovery/etcd-discovery.ts';
-import { FileDiscovery } from './router/discovery/file-discovery.ts';
+import { FileDiscovery, registryDirectory } from './router/discovery/file-discovery.ts';
 import { NoneDiscovery } from './router/discovery/none-discovery.ts';
 import { Presence } from './router/presence.ts';
 import type { PresentSource } from './router/rank-presence.ts';
 import type { RecoveryEndpoint } from './router/recovery-endpoint.ts';
-
-/** Where Dynamo's processes look without DYN_FILE_KV. */
-const DEFAULT_FOLDER = 'dynamo_store_kv';
 
 export interface PresenceTools {
   /** Null: routers cannot ask, and the sources are live-only. */
@@ -59,6 +55,5 @@ function createDiscovery(
   if (config.discovery === 'etcd') {
     return new EtcdDiscovery({ access: config, leaseTtlSeconds: config.etcdLeaseTtl, onFault });
   }
-  const directory = config.discoveryDir ?? join(tmpdir(), DEFAULT_FOLDER);
-  return new FileDiscovery({ directory, onFault });
+  return new FileDiscovery({ directory: registryDirectory(config.discoveryDir), onFault });
 }

@@ -22,6 +22,7 @@ export {
 export { index } from './indexer/index-events.ts';
 export { LocalIndexer, type LocalIndexerOptions } from './indexer/local-indexer.ts';
 export { arena } from './kernel/arena.ts';
+export { kernelBytesTaken } from './kernel/kernel.ts';
 export { TokenList } from './kernel/token-list.ts';
 export { U64List } from './kernel/u64-list.ts';
 export { EngineBindError } from './listener/engine-listener.ts';

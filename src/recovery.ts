@@ -9,11 +9,21 @@ export interface RecoveryDeps {
   /** Null where neither plane uses NATS. */
   readonly nats: NatsConnection | null;
   readonly warner: Pick<Warner, 'warn'>;
-  readonly rank: (dpRank: number) => ServedRank | null;
+  readonly config: WorkerConfig;
+}
+
+/** A rank's relay, as queries need it. */
+interface QueriedRank {
+  readonly dpRank: number;
+  /** Null where it has no index. */
+  readonly served: ServedRank | null;
 }
 
 /** Null where routers cannot ask. */
-export function createRecovery(config: WorkerConfig, deps: RecoveryDeps): RecoveryService | null {
+export function createRecovery(
+  ranks: readonly QueriedRank[],
+  { config, nats, warner }: RecoveryDeps,
+): RecoveryService | null {
   const { requestPlane, requestPlaneCodec, tcpRpcHost, tcpRpcPort, indexer } = config;
   if (requestPlane === 'none' || !indexer) return null;
   return new RecoveryService({
@@ -26,9 +36,9 @@ export function createRecovery(config: WorkerConfig, deps: RecoveryDeps): Recove
       idleTimeoutMs: config.recoveryIdleMs,
       maxAnswers: config.recoveryMaxAnswers,
     },
-    nats: deps.nats,
-    rank: deps.rank,
+    nats,
+    rank: (dpRank) => ranks.find((rank) => rank.dpRank === dpRank)?.served ?? null,
     onError: (error) =>
-      deps.warner.warn('recovery_error', { reason: messageOf(error) }, 'a router query failed'),
+      warner.warn('recovery_error', { reason: messageOf(error) }, 'a router query failed'),
   });
 }

@@ -14,6 +14,7 @@ import { createEventPlane } from './event-plane.ts';
 import type { Warner } from './log.ts';
 import { LoadMetrics } from './metrics/load-metrics.ts';
 import { KV_METRICS_TOPIC, LoadEventEncoder } from './protocol/load-event.ts';
+import { randomPublisherId } from './protocol/publisher.ts';
 import { LOAD_ENGINES, type LoadEngine } from './router/load/engine-series.ts';
 import { LoadMonitor } from './router/load/load-monitor.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
@@ -24,8 +25,6 @@ const OUTBOX_BYTES = 1 << 16;
 
 export interface WorkerLoadDeps {
   readonly config: WorkerConfig;
-  /** 1 … 2^53 − 1. */
-  readonly publisherId: number;
   readonly warner: Pick<Warner, 'warn'>;
   /** Shared with the ranks' planes; null on the other planes. */
   readonly nats: NatsConnection | null;
@@ -42,6 +41,7 @@ export function createWorkerLoad(deps: WorkerLoadDeps): WorkerLoad | null {
 
 export class WorkerLoad {
   readonly metrics: LoadMetrics = new LoadMetrics();
+  readonly #publisherId = randomPublisherId();
   readonly #url: string;
   readonly #deps: WorkerLoadDeps;
   readonly #encoder: LoadEventEncoder;
@@ -49,11 +49,11 @@ export class WorkerLoad {
   readonly #monitor: LoadMonitor;
 
   constructor(url: string, engine: LoadEngine, deps: WorkerLoadDeps) {
-    const { config, publisherId, warner } = deps;
+    const { config, warner } = deps;
     const { dpRank, dpSize, blockSize, workerId } = config;
     this.#url = url;
     this.#deps = deps;
-    this.#encoder = new LoadEventEncoder(workerId, publisherId);
+    this.#encoder = new LoadEventEncoder(workerId, this.#publisherId);
     this.#plane = this.#createPlane();
     this.#monitor = new LoadMonitor(
       {
@@ -89,7 +89,7 @@ export class WorkerLoad {
     const { dpRank, dpSize } = this.#deps.config;
     return {
       engine_metrics: this.#url,
-      publisher_id: this.#deps.publisherId.toString(),
+      publisher_id: this.#publisherId.toString(),
       plane_endpoint: this.#plane.endpoint,
       ranks: Array.from({ length: dpSize }, (_, offset) => ({
         dp_rank: dpRank + offset,
@@ -99,11 +99,11 @@ export class WorkerLoad {
   }
 
   #createPlane(): Plane {
-    const { config, publisherId, warner, nats } = this.#deps;
+    const { config, warner, nats } = this.#deps;
     const options = {
       topic: KV_METRICS_TOPIC,
       endpoint: loadEndpoint(config.planeEndpoint, config.dpSize),
-      publisherId,
+      publisherId: this.#publisherId,
       nats,
       metrics: this.metrics,
       outboxBytes: OUTBOX_BYTES,

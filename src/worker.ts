@@ -18,14 +18,15 @@ import { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { RecoveryCounts } from './metrics/recovery-counts.ts';
 import { createRegistry } from './metrics/registry.ts';
-import { randomPublisherId } from './protocol/publisher.ts';
 import { createRecovery } from './recovery.ts';
 import { Relay } from './relay.ts';
 import { degradedCodes } from './relay-degraded.ts';
+import { indexedRank } from './relay-index.ts';
 import { planeReading, planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
 import type { Presence } from './router/presence.ts';
-import type { RecoveryService, ServedRank } from './router/recovery/recovery-service.ts';
+import type { RecoveryService } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
+import type { IndexedRank, IndexSource } from './status/index-source.ts';
 import type {
   Readiness,
   StatusSnapshot,
@@ -52,14 +53,13 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
 }
 
 const NO_RECOVERY = new RecoveryCounts();
-
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
 /** Most time that withdrawing takes; what then still stands expires. */
 const WITHDRAW_MS = 1000;
 
-class RelayWorker implements Worker {
+class RelayWorker implements Worker, IndexSource {
   readonly #config: WorkerConfig;
   readonly #warner: Warner;
   /** One a rank, first rank first. */
@@ -88,19 +88,17 @@ class RelayWorker implements Worker {
     const shared = { config, warner: this.#warner, nats: this.#nats };
     this.#relays = Array.from({ length: dpSize }, (_, offset) => {
       const rank = dpRank + offset;
+      const onResync = (): void => this.#announceAnew(rank);
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
-      const onResync = (): void => this.#announceAnew(rank);
       return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
-    this.#load = createWorkerLoad({ ...shared, publisherId: randomPublisherId() });
-    const rank = (dpRank: number): ServedRank | null =>
-      this.#relays.find((relay) => relay.dpRank === dpRank)?.served ?? null;
-    this.#recovery = createRecovery(config, { nats: this.#nats, warner: this.#warner, rank });
+    this.#load = createWorkerLoad(shared);
+    this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
       metrics: this.#discoveryMetrics,
@@ -169,6 +167,10 @@ class RelayWorker implements Worker {
     };
   }
 
+  indexedRanks(): readonly IndexedRank[] {
+    return this.#relays.flatMap((relay) => indexedRank(relay, this.#config) ?? []);
+  }
+
   #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
     return this.#sources.flatMap((source) => source.relays.map((relay) => toRow(relay, source)));
   }
@@ -186,6 +188,7 @@ class RelayWorker implements Worker {
       host: http.host,
       port: http.port,
       status: this,
+      index: this,
       metrics: createRegistry(this.#metricsSource()),
       warner: this.#warner,
     });

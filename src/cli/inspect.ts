@@ -4,16 +4,14 @@
  * stdout   one line an event, text or JSON. Whoever reads it may leave: that ends the command, cleanly.
  * Ends     at the end of a file, at the limit of time or messages, at a signal.
  */
-import { once } from 'node:events';
 import { createLogger } from '../log.ts';
 import { loadInspectFlags } from './inspect-flags.ts';
 import { jsonLine, type Line, textLine } from './inspect-line.ts';
 import { sourceOf } from './inspect-sources.ts';
 import { EXIT_FAILED, EXIT_OK, logFailure, MAX_TIMER_MS, type StopSignals } from './lifecycle.ts';
+import { ResultPrinter } from './result-printer.ts';
 
 const LIVE_SECONDS = 10;
-/** Lines after which signals and a reader that has left are looked for. */
-const TURN_LINES = 256;
 
 /** Resolves with the exit code; throws ConfigError before anything is opened. */
 export async function inspect(argv: readonly string[], signals: StopSignals): Promise<number> {
@@ -45,47 +43,30 @@ export async function inspect(argv: readonly string[], signals: StopSignals): Pr
   return EXIT_OK;
 }
 
+/** Prints the lines of messages, until there have been enough of them. */
 class Printer {
   readonly #format: (line: Line) => string;
   readonly #onEnd: () => void;
+  readonly #results: ResultPrinter;
   #messagesLeft: number;
-  #linesInTurn = 0;
-  #hasReader = true;
 
   constructor(isJson: boolean, messages: number | null, onEnd: () => void) {
     this.#format = isJson ? jsonLine : textLine;
     this.#messagesLeft = messages ?? Number.POSITIVE_INFINITY;
     this.#onEnd = onEnd;
-    process.stdout.on('error', () => {
-      this.#hasReader = false;
-      onEnd();
-    });
+    this.#results = new ResultPrinter(onEnd);
   }
 
   /** The lines of one message. */
   async print(lines: readonly Line[]): Promise<void> {
-    if (this.#messagesLeft === 0 || !this.#hasReader) return;
+    if (this.#messagesLeft === 0) return;
     this.#messagesLeft--;
-    const isTaken = process.stdout.write(lines.map(this.#format).join(''));
+    const written = this.#results.write(lines.map(this.#format).join(''), lines.length);
     if (this.#messagesLeft === 0) this.#onEnd();
-    this.#linesInTurn += lines.length;
-    if (isTaken && this.#linesInTurn < TURN_LINES) return;
-    this.#linesInTurn = 0;
-    if (!isTaken && this.#hasReader) await drained();
-    else await new Promise((resolve) => void setImmediate(resolve));
+    await written;
   }
 
-  /** The exit would cut off what stdout has not taken yet. */
   async finish(): Promise<void> {
-    if (!this.#hasReader) return;
-    await new Promise<void>((resolve) => {
-      process.stdout.once('error', () => resolve());
-      process.stdout.write('', () => resolve());
-    });
+    await this.#results.finish();
   }
-}
-
-async function drained(): Promise<void> {
-  // A reader that leaves takes nothing more: `once` then rejects, and the printer knows already.
-  await once(process.stdout, 'drain').catch(() => undefined);
 }

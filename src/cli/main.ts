@@ -39,12 +39,16 @@ async function main([command, ...argv]: readonly string[]): Promise<number> {
 async function runTool(tool: Tool, argv: readonly string[]): Promise<number> {
   if (tool === 'record') return (await import('./record.ts')).record(argv, signals);
   if (tool === 'play') return (await import('./play.ts')).play(argv, signals);
+  if (tool === 'query') return (await import('./query.ts')).query(argv, signals);
+  if (tool === 'doctor') return (await import('./doctor/doctor.ts')).doctor(argv, signals);
   return (await import('./inspect.ts')).inspect(argv, signals);
 }
 
 async function toolHelp(tool: Tool): Promise<string> {
   if (tool === 'record') return (await import('./record-flags.ts')).help();
   if (tool === 'play') return (await import('./play-flags.ts')).help();
+  if (tool === 'query') return (await import('./query-flags.ts')).help();
+  if (tool === 'doctor') return (await import('./doctor/flags.ts')).help();
   return (await import('./inspect-flags.ts')).help();
 }
 

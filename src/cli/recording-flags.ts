@@ -1,5 +1,5 @@
 /**
- * The flags of record, play and inspect: tables in the form of the settings of `run`, read, checked
+ * The flags of the tools around a relay: tables in the form of the settings of `run`, read, checked
  * and explained under the same rules.
  *
  * Order    flag, environment, default (logs are pretty on a terminal, as those of `run`). Throws ConfigError for the first thing that cannot be used.
@@ -106,7 +106,7 @@ function unknownFlag(command: string, word: string): ConfigError {
 }
 
 function settingValue(row: Setting<unknown>, word: string | undefined, env: Environment): unknown {
-  const { flag, environment, kind, fallback, required, secret, remedy } = row;
+  const { flag, environment, kind, fallback, required, secret, notYet, remedy } = row;
   const { allowed } = kind;
   const fromEnvironment = environment === null ? undefined : env[environment];
   const text = word ?? fromEnvironment ?? fallback;
@@ -118,7 +118,9 @@ function settingValue(row: Setting<unknown>, word: string | undefined, env: Envi
   }
   const value = kind.parse(text);
   if (value !== undefined) return value;
-  throw new ConfigError({ setting: name, ...(!secret && { value: text }), allowed, remedy });
+  const problem = notYet?.includes(text) ? { problem: 'is not supported yet' } : {};
+  const shown = secret ? {} : { value: text };
+  throw new ConfigError({ setting: name, ...shown, ...problem, allowed, remedy });
 }
 
 /** The help of one command, ends with a line feed. */

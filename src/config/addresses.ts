@@ -45,7 +45,11 @@ export function parseHttpAddress(text: string): HttpAddress | undefined {
 }
 
 export function formatHttpAddress({ host, port }: HttpAddress): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return `${bracketedHost(host)}:${port}`;
+}
+
+function bracketedHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** `host:port`; an IPv6 host only in brackets, which it keeps. */
@@ -80,6 +84,12 @@ function loopbackFor(host: string): string | null {
 export function connectable(address: ZmqAddress): ZmqAddress {
   const host = address.transport === 'tcp' ? loopbackFor(address.host) : null;
   return address.transport === 'ipc' || host === null ? address : { ...address, host };
+}
+
+/** The same for HTTP. */
+export function connectableHttp(address: HttpAddress): HttpAddress {
+  const host = loopbackFor(bracketedHost(address.host));
+  return host === null ? address : { ...address, host: host.replace(/^\[|\]$/g, '') };
 }
 
 /** Where the ZMQ plane publishes worker load: behind its last rank, or beside its only one. */

@@ -6,8 +6,8 @@ import { settingKeys, settingOf } from './settings-table.ts';
 export const COMMANDS = ['run', 'demo'] as const;
 export type Command = (typeof COMMANDS)[number];
 
-/** Those around recordings, each with flags of its own. */
-export const TOOLS = ['record', 'play', 'inspect'] as const;
+/** Those around a relay, each with flags of its own. */
+export const TOOLS = ['record', 'play', 'inspect', 'query', 'doctor'] as const;
 export type Tool = (typeof TOOLS)[number];
 
 export function isCommand(word: string | undefined): word is Command {
@@ -29,6 +29,8 @@ Usage: kvrelay <command> [flags]
   record  save an engine's messages to a file
   play    be the engine: publish a recording, answer replays
   inspect print the messages of a recording, an engine, a ZMQ plane or NATS
+  doctor  check a configuration against what is there, and say what is wrong
+  query   ask a running relay: its status, its events, its blocks
 
   kvrelay <command> --help    all flags of the command
   kvrelay --version           the version

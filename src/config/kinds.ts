@@ -42,7 +42,7 @@ export function integer(min: number, max: number, placeholder = 'N'): Kind<numbe
   };
 }
 
-const u64: Kind<bigint> = {
+export const u64: Kind<bigint> = {
   placeholder: 'ID',
   allowed: 'an integer from 0 to 18446744073709551615, decimal or 0x hex',
   isNumber: true,

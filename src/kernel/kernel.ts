@@ -30,6 +30,7 @@ interface KernelExports {
   allocate(shift: number): number;
   release(address: number, shift: number): void;
   blockShift(bytes: number): number;
+  roomLeft(): number;
   xxh3(at: number, bytes: number, seedLow: number, seedHigh: number, out: number): void;
   hashWindows(
     tokens: number,
@@ -198,6 +199,11 @@ export function allocateBlock(bytes: number): KernelBlock {
 
 export function releaseBlock({ address, bytes }: KernelBlock): void {
   wasm.release(address, wasm.blockShift(bytes));
+}
+
+/** Bytes that the kernel has taken of its address space so far, freed ones included. */
+export function kernelBytesTaken(): number {
+  return 0xffff_0000 - (wasm.roomLeft() >>> 0);
 }
 
 /** One u64 for results that do not fit a return value. */

@@ -12,8 +12,17 @@ import { errorCode, errorLine, KvRelayError } from '../errors.ts';
 import type { Warner } from '../log.ts';
 import { EventStream } from './event-stream.ts';
 import { allowedHosts, bracketed, isAllowedHost, unbracketed } from './host-check.ts';
+import type { IndexSource } from './index-source.ts';
+import { readBody } from './request-body.ts';
 import { jsonText, sendError, setSecurityHeaders } from './responses.ts';
-import { type Exposition, ROUTES, type Route, type RouteContext } from './routes.ts';
+import {
+  type Exposition,
+  MAX_BODY_BYTES,
+  POST_PATHS,
+  ROUTES,
+  type Route,
+  type RouteContext,
+} from './routes.ts';
 import type { StatusSource } from './status-source.ts';
 
 export interface StatusServerLimits {
@@ -45,6 +54,7 @@ export interface StatusServerOptions {
   readonly port: number;
   readonly status: StatusSource;
   readonly metrics: Exposition;
+  readonly index: IndexSource;
   readonly warner: Pick<Warner, 'warn'>;
   readonly limits?: Partial<StatusServerLimits>;
 }
@@ -61,7 +71,7 @@ export class StatusServer {
   refusedConnections = 0;
 
   constructor(options: StatusServerOptions) {
-    const { host, port, status, metrics, warner } = options;
+    const { host, port, status, metrics, index, warner } = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#host = unbracketed(host);
     this.#port = port;
@@ -73,7 +83,7 @@ export class StatusServer {
       nextText: () => jsonText(status.status()),
       onError: (error) => this.#warnFailure('/api/stream', error),
     });
-    this.#context = { status, metrics, stream };
+    this.#context = { status, metrics, stream, index };
     this.#server = createServer(
       {
         maxHeaderSize: limits.maxHeaderBytes,
@@ -124,8 +134,15 @@ export class StatusServer {
     const route = this.#routeFor(path, request, response);
     if (route === null) return;
     const isHead = request.method === 'HEAD';
+    const query = new URLSearchParams(search);
     try {
-      await route(this.#context, { query: new URLSearchParams(search), isHead }, response);
+      const body = POST_PATHS.has(path) ? await readBody(request, MAX_BODY_BYTES) : '';
+      if (body === null) {
+        const message = `A body may have ${MAX_BODY_BYTES} bytes`;
+        sendError(response, 413, 'body_too_large', message, { Connection: 'close' });
+        return;
+      }
+      await route(this.#context, { query, isHead, body }, response);
     } catch (error) {
       this.#warnFailure(path, error);
       if (response.headersSent) response.destroy();
@@ -148,9 +165,11 @@ export class StatusServer {
       sendError(response, 404, 'not_found', message, close);
       return null;
     }
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      const message = 'This path answers GET and HEAD only';
-      sendError(response, 405, 'method_not_allowed', message, { ...close, Allow: 'GET, HEAD' });
+    const allowed = POST_PATHS.has(path) ? ['POST'] : ['GET', 'HEAD'];
+    if (!allowed.includes(request.method ?? '')) {
+      const message = `This path answers ${allowed.join(' and ')} only`;
+      const headers = { ...close, Allow: allowed.join(', ') };
+      sendError(response, 405, 'method_not_allowed', message, headers);
       return null;
     }
     return route;

@@ -1,6 +1,8 @@
-/** Routes: what each path answers to GET. Nothing over HTTP changes state. */
+/** Routes: what each path answers, and to which method. Nothing over HTTP changes state. */
 import type { ServerResponse } from 'node:http';
 import type { EventStream } from './event-stream.ts';
+import { sendDump, sendEvents, sendMatch } from './index-routes.ts';
+import type { IndexSource } from './index-source.ts';
 import { STATUS_PAGE } from './page.ts';
 import { sendError, sendJson, sendText } from './responses.ts';
 import type { StatusSource } from './status-source.ts';
@@ -15,11 +17,14 @@ export interface RouteContext {
   readonly status: StatusSource;
   readonly metrics: Exposition;
   readonly stream: EventStream;
+  readonly index: IndexSource;
 }
 
 export interface RouteRequest {
   readonly query: URLSearchParams;
   readonly isHead: boolean;
+  /** Of a POST; '' otherwise. */
+  readonly body: string;
 }
 
 export type Route = (
@@ -35,7 +40,17 @@ export const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/health/ready', sendReady],
   ['/api/status', sendStatus],
   ['/api/stream', openStream],
+  ['/api/events', ({ index }, { query }, response) => sendEvents(index, query, response)],
+  [
+    '/api/dump',
+    ({ index }, { query, isHead }, response) => sendDump(index, query, isHead, response),
+  ],
+  ['/api/match', ({ index }, { body }, response) => sendMatch(index, body, response)],
 ]);
+
+/** These are asked with a body. */
+export const POST_PATHS: ReadonlySet<string> = new Set(['/api/match']);
+export const MAX_BODY_BYTES: number = 2 << 20;
 
 function sendPage(_context: RouteContext, _request: RouteRequest, response: ServerResponse): void {
   const { html, contentSecurityPolicy } = STATUS_PAGE;

@@ -19,10 +19,14 @@ export class CliProcess {
   stderr = '';
   readonly #closed: Promise<unknown>;
 
-  constructor(args: readonly string[], nodeArgs: readonly string[] = []) {
+  constructor(
+    args: readonly string[],
+    nodeArgs: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
+  ) {
     const { PATH = '' } = process.env;
     this.child = spawn(process.execPath, [...nodeArgs, PROGRAM, ...args], {
-      env: { PATH },
+      env: { PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#closed = once(this.child, 'close');

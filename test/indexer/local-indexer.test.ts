@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { SLICING } from '../../src/indexer/dump-builder.ts';
 import { LocalIndexer, type LocalIndexerOptions } from '../../src/indexer/local-indexer.ts';
 import { arena } from '../../src/kernel/arena.ts';
 import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
@@ -220,6 +221,27 @@ describe('a dump that is built while events come', () => {
     expect(turns).toBeGreaterThan(2);
     expect(rowsOfAnswer(answer)).toEqual(sortedRows(source.model.rows()));
     expect(rowsOfAnswer(answer)).toHaveLength(2800);
+  });
+
+  test('of 300,000 blocks holds the event loop for a slice at a time', { retry: 2 }, async () => {
+    let lastMs = 0;
+    let longestMs = 0;
+    const takeHold = (): void => {
+      longestMs = Math.max(longestMs, performance.now() - lastMs);
+    };
+    const pause = async (): Promise<void> => {
+      takeHold();
+      await new Promise(setImmediate);
+      lastMs = performance.now();
+    };
+    const slicing = { ...SLICING, pause };
+    const source = new Source({ slicing }).record(...manyRoots(300_000));
+    const pending = source.indexer.answer(null, null);
+    lastMs = performance.now();
+    await pending.prepare();
+    takeHold();
+    expect(longestMs).toBeLessThan(50);
+    expect(rowsOfAnswer(pending.finish())).toHaveLength(300_000);
   });
 
   test('is shared by all who ask meanwhile', async () => {

@@ -183,7 +183,8 @@ test('markup in a value is shown as text', async () => {
   });
   const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
   const warner = { warn: () => undefined };
-  const server = new StatusServer({ host: '127.0.0.1', port: 0, status, metrics, warner });
+  const index = { indexedRanks: () => [] };
+  const server = new StatusServer({ host: '127.0.0.1', port: 0, status, metrics, index, warner });
   cleanups.push(() => server.stop());
   const page = await browser.open((await server.start()).url);
   expect(await page.locator('img, main script').count()).toBe(0);

@@ -63,6 +63,7 @@ async function start(
     port: 0,
     status,
     metrics: registry,
+    index: { indexedRanks: () => [] },
     warner: { warn: (cause) => warnings.push(cause) },
     limits,
     ...options,

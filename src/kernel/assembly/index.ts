@@ -10,7 +10,7 @@ import * as lowerTier from './lower-tier';
 import * as routerTree from './router-tree';
 import * as table from './table';
 
-export { allocate, blockShift, release } from './memory';
+export { allocate, blockShift, release, roomLeft } from './memory';
 export { readEvents } from './events';
 export { readBigrams, readHashes, readTokens } from './msgpack';
 export { addText } from './texts';

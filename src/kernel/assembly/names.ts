@@ -1,11 +1,11 @@
 // Names of the router's tree: for each hash the node it was stored in last, and its place in the run.
 //
-// An entry (wide table): key hash, tag node, value place u32 | SILENT. A place of NOWHERE says that the
+// An entry (half wide table): key hash, tag node, value place | SILENT. A place of NOWHERE says that the
 // node has the block under another hash. SILENT says that the hash names nothing at present; the entry
 // stays while the block lies there, so that every block of a run is found by its hash unless the
 // run is MIXED. A node counts the entries that name it.
 
-import { claim, find, insert, removeFound, atTag, atValue } from './table';
+import { claim, find, HALF_WIDE, insert, removeFound, atTag, atValue } from './table';
 import {
   ATTACHED,
   childOf,
@@ -21,8 +21,8 @@ import {
   setFlag,
 } from './runs';
 
-export const NOWHERE: u32 = 0xffffffff;
-const SILENT: u64 = 0x8000000000000000;
+export const NOWHERE: u32 = 0x7fffffff;
+const SILENT: u32 = 0x80000000;
 
 // Fields of a tree that names need; router-tree.ts has the layout.
 const PENDING: usize = 40;
@@ -68,16 +68,16 @@ function dropName(tree: usize, node: usize): void {
 
 /** Lets `hash` name `node`, at `position` of its run or, where the block has another hash, NOWHERE. */
 export function setName(tree: usize, hash: u64, node: usize, position: u32): void {
-  if (!claim(namesOf(tree), 1, hash)) unreachable();
+  if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
   const old = load<u32>(atTag) as usize;
   if (old == 0) {
-    store<u64>(atValue, position as u64);
+    store<u32>(atValue, position);
     insert(namesOf(tree), hash, node as u32);
     addName(node);
     return;
   }
-  const value = load<u64>(atValue);
-  const oldPosition = value as u32;
+  const value = load<u32>(atValue);
+  const oldPosition = value & ~SILENT;
   if (liesAt(old, oldPosition, hash)) {
     if (old == node && position == NOWHERE) position = oldPosition;
     if (old != node || position != oldPosition) setFlag(old, MIXED);
@@ -85,7 +85,7 @@ export function setName(tree: usize, hash: u64, node: usize, position: u32): voi
   // A name at a place that is not held is found by no cut of its run.
   if (position != NOWHERE && position >= heldOf(node)) setFlag(node, MIXED);
   store<u32>(atTag, node as u32);
-  store<u64>(atValue, position as u64);
+  store<u32>(atValue, position);
   if ((value & SILENT) == 0 && old == node) return;
   addName(node);
   if ((value & SILENT) == 0) dropName(tree, old);
@@ -107,11 +107,11 @@ export function nameBlocks(
 
 /** Takes the name that `hash` is. */
 export function dropHash(tree: usize, hash: u64): void {
-  if (find(namesOf(tree), 1, hash) == 0) return;
-  const value = load<u64>(atValue);
+  if (find(namesOf(tree), HALF_WIDE, hash) == 0) return;
+  const value = load<u32>(atValue);
   if ((value & SILENT) != 0) return;
   const node = load<u32>(atTag) as usize;
-  if (liesAt(node, value as u32, hash)) store<u64>(atValue, value | SILENT);
+  if (liesAt(node, value, hash)) store<u32>(atValue, value | SILENT);
   else removeFound(namesOf(tree));
   dropName(tree, node);
 }
@@ -119,9 +119,9 @@ export function dropHash(tree: usize, hash: u64): void {
 /** Forgets the entry of a block that leaves the run of `node`, where it is that block's. */
 export function forgetBlock(tree: usize, node: usize, position: u32): void {
   const hash = hashAt(node, position);
-  if ((find(namesOf(tree), 1, hash) as usize) != node) return;
-  const value = load<u64>(atValue);
-  if ((value as u32) != position) return;
+  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return;
+  const value = load<u32>(atValue);
+  if ((value & ~SILENT) != position) return;
   removeFound(namesOf(tree));
   if ((value & SILENT) == 0) dropName(tree, node);
 }
@@ -129,9 +129,9 @@ export function forgetBlock(tree: usize, node: usize, position: u32): void {
 /** Notes where a block lies whose hash names nothing. */
 export function nameSilently(tree: usize, node: usize, position: u32): void {
   const hash = hashAt(node, position);
-  if (!claim(namesOf(tree), 1, hash)) unreachable();
+  if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
   const other = load<u32>(atTag) as usize;
-  store<u64>(atValue, SILENT | (position as u64));
+  store<u32>(atValue, SILENT | position);
   if (other == 0) {
     insert(namesOf(tree), hash, node as u32);
   } else {
@@ -143,8 +143,8 @@ export function nameSilently(tree: usize, node: usize, position: u32): void {
 /** Length of the list's longest start with at most `room` hashes that name nothing yet. */
 export function takeWithin(tree: usize, hashes: usize, count: u32, room: u32): u32 {
   for (let i: u32 = 0; i < count; i++) {
-    const known = find(namesOf(tree), 1, load<u64>(hashes + ((i as usize) << 3))) != 0;
-    if (known && (load<u64>(atValue) & SILENT) == 0) continue;
+    const known = find(namesOf(tree), HALF_WIDE, load<u64>(hashes + ((i as usize) << 3))) != 0;
+    if (known && (load<u32>(atValue) & SILENT) == 0) continue;
     if (room == 0) return i;
     room--;
   }
@@ -165,11 +165,11 @@ export function moveBlock(
     setName(tree, hash, to, position);
     return;
   }
-  if ((find(namesOf(tree), 1, hash) as usize) != node) return;
-  const value = load<u64>(atValue);
-  if ((value as u32) != from) return;
+  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return;
+  const value = load<u32>(atValue);
+  if ((value & ~SILENT) != from) return;
   store<u32>(atTag, to as u32);
-  store<u64>(atValue, (value & SILENT) | (position as u64));
+  store<u32>(atValue, (value & SILENT) | position);
   if ((value & SILENT) != 0) return;
   addName(to);
   dropName(tree, node);
@@ -178,25 +178,27 @@ export function moveBlock(
 /** Whether the run has `hash`; `place` is its last place there. */
 export function contains(tree: usize, node: usize, hash: u64): bool {
   if (has(node, MIXED)) {
-    place = scanFor(node, hash) as u32;
-    return place != NOWHERE;
+    const found = scanFor(node, hash);
+    place = found as u32;
+    return found >= 0;
   }
-  if ((find(namesOf(tree), 1, hash) as usize) != node) return false;
-  place = load<u64>(atValue) as u32;
+  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return false;
+  place = load<u32>(atValue) & ~SILENT;
   return liesAt(node, place, hash);
 }
 
 /** The node that has `hash` and is named by it, directly or above it; 0 where there is none. */
 export function resolve(tree: usize, hash: u64): usize {
-  const node = find(namesOf(tree), 1, hash) as usize;
+  const node = find(namesOf(tree), HALF_WIDE, hash) as usize;
   if (node == 0) return 0;
-  const value = load<u64>(atValue);
+  const value = load<u32>(atValue);
   if ((value & SILENT) != 0) return 0;
   if (has(node, MIXED)) {
-    place = scanFor(node, hash) as u32;
-    if (place != NOWHERE) return node;
+    const position = scanFor(node, hash);
+    place = position as u32;
+    if (position >= 0) return node;
   } else {
-    place = value as u32;
+    place = value;
     if (liesAt(node, place, hash)) return node;
   }
   // Only a MIXED node below can have it: any other would be named by it.

@@ -20,6 +20,7 @@ import {
   clearTable,
   find,
   freeTable,
+  HALF_WIDE,
   insert,
   newTable,
   removeFound,
@@ -99,7 +100,7 @@ export function newTree(retained: u32): usize {
   const tree = allocate(TREE_SHIFT);
   if (tree == 0) return 0;
   memory.fill(tree, 0, 64);
-  const names = newTable(1);
+  const names = newTable(HALF_WIDE);
   const children = newTable(0);
   if (names == 0 || children == 0) return 0;
   store<u32>(tree, names as u32);

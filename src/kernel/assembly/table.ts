@@ -1,5 +1,5 @@
 // Tables of u64 keys, each with a u32 tag (a count or a state; 0 is no entry) and, in a wide table,
-// a u64 value. Open addressing with linear probing and deletion by shifting back, so that a table
+// a u64 value, in a half wide one a u32. Open addressing with linear probing and deletion by shifting back, so that a table
 // that lives for months holds no tombstones.
 //
 // A table is 64 segments that grow on their own: one growth moves 1/64 of the entries, which keeps
@@ -7,11 +7,15 @@
 //
 // header      segment descriptor (16 bytes)      segment block, capacity c
 // [0] entries [0] block pointer                  keys   c * 8
-// [4] wide    [4] capacity shift; 0 = no block   values c * 8   (wide only)
+// [4] wide    [4] capacity shift; 0 = no block   values c * 8   (c * 4 where half wide)
 // [8..]       [8] entries                        tags   c * 4
 
 import { allocate, blockShift, release } from './memory';
 import { mix } from './mix';
+
+/** Values of 8 bytes, and of 4. */
+export const WIDE: u32 = 1;
+export const HALF_WIDE: u32 = 2;
 
 const SEGMENTS: usize = 64;
 const SEGMENT_BYTES: usize = 16;
@@ -28,13 +32,26 @@ function segmentOf(table: usize, hash: u64): usize {
 // @ts-ignore: decorator
 @inline
 function slotBytes(wide: u32): u32 {
-  return wide != 0 ? 20 : 12;
+  return 12 + valueBytes(wide);
+}
+
+// @ts-ignore: decorator
+@inline
+function valueBytes(wide: u32): u32 {
+  return wide == WIDE ? 8 : wide == HALF_WIDE ? 4 : 0;
 }
 
 // @ts-ignore: decorator
 @inline
 function tagsOf(block: usize, shift: u32, wide: u32): usize {
-  return block + ((wide != 0 ? 16 : 8) << shift);
+  return block + (((8 + valueBytes(wide)) as usize) << shift);
+}
+
+// @ts-ignore: decorator
+@inline
+function copyValue(to: usize, slot: usize, from: usize, fromSlot: usize, wide: u32): void {
+  if (wide == WIDE) store<u64>(to + (slot << 3), load<u64>(from + (fromSlot << 3)));
+  else if (wide == HALF_WIDE) store<u32>(to + (slot << 2), load<u32>(from + (fromSlot << 2)));
 }
 
 export function newTable(wide: u32): usize {
@@ -90,7 +107,8 @@ function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
   atSlot = slot;
   atKey = block + (slot << 3);
   atTag = tags + (slot << 2);
-  if (wide != 0) atValue = block + ((8 as usize) << shift) + (slot << 3);
+  if (wide == WIDE) atValue = block + ((8 as usize) << shift) + (slot << 3);
+  if (wide == HALF_WIDE) atValue = block + ((8 as usize) << shift) + (slot << 2);
   return load<u32>(atTag);
 }
 
@@ -146,7 +164,7 @@ function grow(segment: usize, wide: u32): bool {
       const slot = probe(block, tags, mask, mix(key), key);
       store<u64>(block + (slot << 3), key);
       store<u32>(tags + (slot << 2), tag);
-      if (wide != 0) store<u64>(values + (slot << 3), load<u64>(oldValues + (i << 3)));
+      copyValue(values, slot, oldValues, i, wide);
     }
     release(oldBlock, blockShift(slotBytes(wide) << oldShift));
   }
@@ -186,7 +204,7 @@ export function removeFound(table: usize): void {
     if (((slot - home) & mask) < ((slot - empty) & mask)) continue;
     store<u64>(block + (empty << 3), key);
     store<u32>(tags + (empty << 2), tag);
-    if (wide != 0) store<u64>(values + (empty << 3), load<u64>(values + (slot << 3)));
+    copyValue(values, empty, values, slot, wide);
     empty = slot;
   }
   store<u32>(tags + (empty << 2), 0);

@@ -7,6 +7,7 @@
  * Order    of the puts, also when written later; the last one is withdrawn first.
  * Source   ai-dynamo/dynamo 1.6.1, the file store of its discovery.
  */
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assertInvariant } from '../../errors.ts';
 import { BUCKETS, type Bucket, type DiscoveryKey } from '../../protocol/discovery-keys.ts';
@@ -17,6 +18,14 @@ import { WatchedFolder } from './watched-folder.ts';
 
 /** Records expire after 10 s: three touches may fail before one does. */
 const KEEP_ALIVE_MS = 2500;
+
+/** Where Dynamo's processes look without DYN_FILE_KV. */
+const DEFAULT_FOLDER = 'dynamo_store_kv';
+
+/** `given`: null for Dynamo's default below the temporary directory. */
+export function registryDirectory(given: string | null): string {
+  return given ?? join(tmpdir(), DEFAULT_FOLDER);
+}
 
 export interface FileDiscoveryOptions {
   readonly directory: string;
