@@ -15,7 +15,7 @@ import type { U64List } from './u64-list.ts';
 export const MAX_DUMP_EVENT_BYTES: number = 1024 * 57 + 1024;
 
 /** A router forgets removed blocks every five minutes; here the oldest go beyond this, or a quarter of all. */
-const RETAINED_BLOCKS = 8192;
+const RETAINED_BLOCKS = 65_536;
 
 /** Where a match goes on: at the root, or after the block of `low`, `high`. */
 export interface MatchCursor {

@@ -3,12 +3,13 @@
 // An entry (half wide table): key hash, tag node, value place | SILENT. A place of NOWHERE says that the
 // node has the block under another hash. SILENT says that the hash names nothing at present; the entry
 // stays while the block lies there, so that every block of a run is found by its hash unless the
-// run is MIXED. A node counts the entries that name it.
+// run is MIXED or UNINDEXED. A node counts the entries that name it.
 
 import { claim, find, HALF_WIDE, insert, removeFound, atTag, atValue } from './table';
 import {
   ATTACHED,
   childOf,
+  clearFlag,
   has,
   hashAt,
   IN_PENDING,
@@ -19,6 +20,7 @@ import {
   parentOf,
   scanFor,
   setFlag,
+  UNINDEXED,
 } from './runs';
 
 export const NOWHERE: u32 = 0x7fffffff;
@@ -126,17 +128,29 @@ export function forgetBlock(tree: usize, node: usize, position: u32): void {
   if ((value & SILENT) == 0) dropName(tree, node);
 }
 
-/** Notes where a block lies whose hash names nothing. */
-export function nameSilently(tree: usize, node: usize, position: u32): void {
-  const hash = hashAt(node, position);
-  if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
-  const other = load<u32>(atTag) as usize;
-  store<u32>(atValue, SILENT | position);
-  if (other == 0) {
-    insert(namesOf(tree), hash, node as u32);
-  } else {
-    setFlag(other, MIXED);
-    store<u32>(atTag, node as u32);
+/** Takes the entries of a run of which nothing is held any more, in one go. */
+export function unindex(tree: usize, node: usize): void {
+  const length = lengthOf(node);
+  for (let i: u32 = 0; i < length; i++) forgetBlock(tree, node, i);
+  setFlag(node, UNINDEXED);
+}
+
+/** Notes again where the blocks of such a run lie; their hashes name nothing. */
+export function reindex(tree: usize, node: usize): void {
+  clearFlag(node, UNINDEXED);
+  const length = lengthOf(node);
+  for (let i: u32 = 0; i < length; i++) {
+    const hash = hashAt(node, i);
+    if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
+    const other = load<u32>(atTag) as usize;
+    if (other == 0) {
+      store<u32>(atValue, SILENT | i);
+      insert(namesOf(tree), hash, node as u32);
+    } else if (other == node && !liesAt(node, load<u32>(atValue) & ~SILENT, hash)) {
+      store<u32>(atValue, (load<u32>(atValue) & SILENT) | i);
+    } else {
+      setFlag(node, MIXED);
+    }
   }
 }
 
@@ -177,7 +191,7 @@ export function moveBlock(
 
 /** Whether the run has `hash`; `place` is its last place there. */
 export function contains(tree: usize, node: usize, hash: u64): bool {
-  if (has(node, MIXED)) {
+  if (has(node, MIXED | UNINDEXED)) {
     const found = scanFor(node, hash);
     place = found as u32;
     return found >= 0;
@@ -193,7 +207,7 @@ export function resolve(tree: usize, hash: u64): usize {
   if (node == 0) return 0;
   const value = load<u32>(atValue);
   if ((value & SILENT) != 0) return 0;
-  if (has(node, MIXED)) {
+  if (has(node, MIXED | UNINDEXED)) {
     const position = scanFor(node, hash);
     place = position as u32;
     if (position >= 0) return node;
@@ -201,7 +215,7 @@ export function resolve(tree: usize, hash: u64): usize {
     place = value;
     if (liesAt(node, place, hash)) return node;
   }
-  // Only a MIXED node below can have it: any other would be named by it.
+  // Below, too, a node with an entry for each of its blocks would be named by it.
   const found = searchBelow(node, hash);
   if (found != 0) setName(tree, hash, found, place);
   return found;
@@ -214,7 +228,7 @@ function searchBelow(top: usize, hash: u64): usize {
   let foundDepth: i32 = 0x7fffffff;
   let depth: i32 = 1;
   while (node != 0 && node != top && searched++ < MAX_SEARCHED) {
-    if (has(node, MIXED) && depth < foundDepth) {
+    if (has(node, MIXED | UNINDEXED) && depth < foundDepth) {
       const position = scanFor(node, hash);
       if (position >= 0) {
         found = node;

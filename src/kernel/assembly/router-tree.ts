@@ -48,6 +48,7 @@ import {
   resizeRun,
   setFlag,
   tokensAt,
+  UNINDEXED,
   WAS_PARENT,
 } from './runs';
 import {
@@ -57,10 +58,11 @@ import {
   maybePending,
   moveBlock,
   nameBlocks,
-  nameSilently,
   place,
+  reindex,
   resolve,
   takeWithin,
+  unindex,
 } from './names';
 
 const TREE_SHIFT: u32 = 6;
@@ -269,7 +271,7 @@ function freePending(tree: usize): void {
     if (has(node, ATTACHED) || load<u32>(node, 32) != 0 || parentOf(node) != 0) continue;
     detachChildren(tree, node);
     const length = lengthOf(node);
-    for (let i: u32 = 0; i < length; i++) forgetBlock(tree, node, i);
+    if (!has(node, UNINDEXED)) for (let i: u32 = 0; i < length; i++) forgetBlock(tree, node, i);
     unlist(tree, node);
     freeNode(tree, node);
   }
@@ -296,7 +298,9 @@ function reclaim(tree: usize, limit: u32, budget: u32): void {
       if (parentOf(node) != 0) unlink(tree, node);
       detachChildren(tree, node);
     }
-    for (let i = length - dropped; i < length; i++) forgetBlock(tree, node, i);
+    if (!has(node, UNINDEXED)) {
+      for (let i = length - dropped; i < length; i++) forgetBlock(tree, node, i);
+    }
     store<u32>(node, length - dropped, 8);
     if (heldOf(node) > length - dropped) store<u32>(node, length - dropped, 12);
     addTotal(tree, 0 - dropped);
@@ -381,6 +385,7 @@ function storeBlocks(
       append(tree, node, hasLast, hashes, tokens, count);
       return;
     }
+    if (has(child, UNINDEXED)) reindex(tree, child);
     const match = matchLength(child, tokens, count);
     const length = lengthOf(child);
     if (match < length) {
@@ -547,17 +552,24 @@ function adoptChildren(node: usize, suffix: usize): void {
 export function treeRemove(tree: usize, hashes: usize, count: u32): void {
   const end = hashes + ((count as usize) << 3);
   let node: usize = 0;
+  let at: u32 = 0;
   let first: u32 = 0xffffffff;
   for (; hashes < end; hashes += 8) {
     const hash = load<u64>(hashes);
-    // What lies in the run at hand is taken there, wherever the hash was stored last.
-    if (node == 0 || !contains(tree, node, hash)) {
+    if (node != 0 && at != 0 && !has(node, MIXED) && hashAt(node, at - 1) == hash) {
+      // A chain is mostly removed from its end to its start.
+      at--;
+    } else if (node != 0 && contains(tree, node, hash)) {
+      // What lies in the run at hand is taken there, wherever the hash was stored last.
+      at = place;
+    } else {
       if (node != 0) cut(tree, node, first);
       node = resolve(tree, hash);
       first = 0xffffffff;
+      at = place;
       if (node == 0) continue;
     }
-    if (place < first) first = place;
+    if (at < first) first = at;
   }
   if (node != 0) cut(tree, node, first);
   finish(tree, count);
@@ -569,8 +581,12 @@ function cut(tree: usize, node: usize, position: u32): void {
     dropHash(tree, hashAt(node, position));
   } else {
     setHeld(tree, node, position);
-    const end = has(node, MIXED) ? lengthOf(node) : held;
-    for (let i = position; i < end; i++) dropHash(tree, hashAt(node, i));
+    if (position == 0 && !has(node, MIXED)) {
+      unindex(tree, node);
+    } else {
+      const end = has(node, MIXED) ? lengthOf(node) : held;
+      for (let i = position; i < end; i++) dropHash(tree, hashAt(node, i));
+    }
   }
   if (heldOf(node) < lengthOf(node)) detachChildren(tree, node);
 }
@@ -611,7 +627,7 @@ function emptyTree(tree: usize, retained: u32): void {
   while (keptNodes != 0) {
     const node = keptNodes;
     keptNodes = nextOf(node);
-    leaveBehind(tree, node);
+    leaveBehind(node);
     link(tree, root, node);
     relist(tree, node);
   }
@@ -645,13 +661,12 @@ function freeDetached(tree: usize, head: usize): void {
   }
 }
 
-/** A run without its rank: its hashes are known and name nothing. */
-function leaveBehind(tree: usize, node: usize): void {
+/** A run without its rank, and without entries, as those of all are gone. */
+function leaveBehind(node: usize): void {
   store<u32>(node, 0, 12);
   store<u32>(node, 0, 32);
   clearFlag(node, MIXED);
-  const length = lengthOf(node);
-  for (let i: u32 = 0; i < length; i++) nameSilently(tree, node, i);
+  setFlag(node, UNINDEXED);
 }
 
 /** How many blocks of a list are held one after the other from the root; the last hash goes to `out`. */

@@ -25,6 +25,8 @@ export const MIXED: u32 = 4;
 export const IN_DEAD: u32 = 8;
 export const IN_SHELLS: u32 = 16;
 export const IN_PENDING: u32 = 32;
+/** Nothing of the run is held, and no entry says where its blocks lie. */
+export const UNINDEXED: u32 = 64;
 
 // Runs of one and two blocks are smaller than what the allocator hands out.
 const SMALL_SHIFT: u32 = 4;
