@@ -54,7 +54,7 @@ const flags: CommandFlags<GivenFlags> = {
 Asks a running relay over HTTP, and changes nothing there.
 
   status  what the relay is doing, and what is wrong with it
-  events  the newest router events of a rank, or a range of them by their ids
+  events  router events of a rank by their ids, as far as the relay keeps them
   dump    every block in the local index, a line each
   match   how many blocks of a prompt are held, by rank and tier
 
@@ -93,7 +93,7 @@ Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or confi
       help: 'events, dump: of this data-parallel rank',
       remedy: 'Give a rank that kvrelay query status lists',
     },
-    start: eventId('--start', 'first id', 'what the relay keeps'),
+    start: eventId('--start', 'first id', 'the first there was'),
     end: eventId('--end', 'last id', 'the newest'),
     tokens: {
       flag: '--tokens',
