@@ -106,6 +106,45 @@ test('status: of a running relay, as text and as its JSON', async () => {
   expect(json.results[0]).toMatchObject({ ranks: [{ dp_rank: 0 }, { dp_rank: 1 }] });
 });
 
+test('events, dump and match: of a running relay and its index', async () => {
+  const running = await RunningWorker.start(1);
+  onTestFinished(() => running.stop());
+  await running.send(0, [storeEvent([1, 2]), storeEvent([3], 2, { medium: 'CPU' })]);
+  await eventually(() => running.worker.status().ranks[0]?.last_event_id === '2', 5000);
+  const http = ['--http', new URL(running.url).host];
+  const events = await asked('events', '--start', '1', ...http);
+  expect(events.code).toBe(0);
+  expect(events.lines[0]).toBe('answer kind=events last_event_id=2');
+  expect(events.lines[1]).toMatch(
+    /^event rank=0 event_id=1 stored hashes=1,2 parent=- tier=device/,
+  );
+  expect(events.lines[2]).toMatch(/event_id=2 stored hashes=3 parent=2 tier=host_pinned/);
+  const dump = await asked('dump', ...http);
+  expect(dump.code).toBe(0);
+  expect(dump.lines.map((line) => line.replace(/ tokens_hash=.*/, ''))).toEqual([
+    'block rank=0 tier=device hash=1 parent=-',
+    'block rank=0 tier=device hash=2 parent=1',
+    'block rank=0 tier=host_pinned hash=3 parent=2',
+  ]);
+  const prompt = Array.from({ length: 8 }, (_, index) => 100 + index).join();
+  const match = await asked('match', '--tokens', prompt, ...http);
+  expect(match.lines).toEqual(['match rank=0 device=2 host_pinned=0 disk=0 external=0']);
+  const unknown = await asked('dump', '--rank', '9', ...http);
+  expect(unknown.code).toBe(2);
+  expect(lastLog(unknown)).toMatch(/refuses \/api\/dump: Give rank, one of 0/);
+});
+
+test('without an index, events, dump and match end with exit code 1', async () => {
+  const running = await RunningWorker.start(1, '--no-indexer');
+  onTestFinished(() => running.stop());
+  const http = ['--http', new URL(running.url).host];
+  for (const question of [['events'], ['dump'], ['match', '--tokens', '1']]) {
+    const child = await asked(...question, ...http);
+    expect([child.code, child.stdout]).toEqual([1, '']);
+    expect(lastLog(child)).toMatch(/This relay keeps no index; start it without --no-indexer/);
+  }
+});
+
 test('events: the range that is asked for, a line each', async () => {
   const relay = await relayStub();
   const range = ['--rank', '1', '--start', '3', '--end', U64_MAX];
