@@ -5,7 +5,7 @@ import { connect, type NatsConnection } from 'nats';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/log.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
-import { batch, batchFrames, storeEvent } from '../support/batches.ts';
+import { batch, batchFrames, storeEvent, tokensFrom } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import {
   type NatsServerProcess,
@@ -219,7 +219,10 @@ describe.skipIf(!natsServerAvailable())('NATS outages', () => {
     cleanups.push(() => server.stop());
     const { received } = await startRouter(server.url);
     const [worker, engine] = await startWorker(server.url);
-    const roots = Array.from({ length: 200 }, (_, index) => storeEvent([index + 1]));
+    // Each of tokens of its own: a router holds one block at a place.
+    const roots = Array.from({ length: 200 }, (_, index) =>
+      storeEvent([index + 1], null, { token_ids: tokensFrom(10_000 + index * 4, 4) }),
+    );
     await engine.send(batchFrames(batch(roots)));
     const many = Array.from({ length: 600 }, (_, index) => 10_000 + index);
     await engine.send(batchFrames(batch([storeEvent(many)]), 1));

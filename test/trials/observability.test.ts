@@ -86,7 +86,7 @@ test('O4: blocks are counted beside events', async () => {
   const trial = await SocketTrial.start();
   const hashes = Array.from({ length: 500 }, (_, index) => 101 + index);
   await trial.send(f(0, [St(hashes)]));
-  await trial.send(f(1, [Rm(hashes.slice(0, 200))]));
+  await trial.send(f(1, [Rm(hashes.slice(300))]));
   await trial.output(2);
   const counted = async (name: string, event_type: string): Promise<number[]> =>
     trial.metric(`kvrelay_published_${name}_total`, { event_type });
