@@ -138,7 +138,7 @@ export class Presence {
     if (choice?.kind === 'ambiguous') {
       notices.push({ code: 'worker_ambiguous', detail: listed(choice.workerIds) });
     }
-    if (!discovery.isAvailable || !discovery.isSettled) {
+    if (!discovery.isAvailable || !discovery.isSettled || rank?.isOnItsWay) {
       notices.push({ code: 'discovery_unavailable' });
     }
     if (rank?.advertisesLoopback) notices.push({ code: 'advertises_loopback' });

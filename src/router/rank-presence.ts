@@ -78,6 +78,11 @@ export class RankPresence {
     return this.#announcer.isAnnounced;
   }
 
+  /** Its records do not stand as they should yet. */
+  get isOnItsWay(): boolean {
+    return this.#announcer.isOnItsWay;
+  }
+
   get advertisesLoopback(): boolean {
     const { discovery, source, recovery } = this.#deps;
     if (discovery.kind === 'none') return false;

@@ -58,9 +58,14 @@ export class SourceAnnouncer {
     this.#deps = deps;
   }
 
-  /** True where the source record has been put. */
+  /** True where the source record has been put, and is the one that is wanted now. */
   get isAnnounced(): boolean {
-    return this.#standing?.isClaimed === true;
+    return !this.isOnItsWay && this.#standing?.isClaimed === true;
+  }
+
+  /** What is wanted does not stand yet. */
+  get isOnItsWay(): boolean {
+    return this.#wanted !== this.#settled;
   }
 
   /** Moves towards what is wanted now; null: nothing stands. Resolves once it is reached. */
