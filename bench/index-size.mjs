@@ -14,6 +14,7 @@ import {
   kernelBytesTaken,
   LocalIndexer,
   PlacementEvent,
+  Publisher,
   RelayMetrics,
   U64List,
 } from '../dist/index.js';
@@ -77,7 +78,10 @@ function watchLoop() {
 
 async function measure(name, blocks) {
   const bounds = { maxBlocks: 10_000_000, maxEvents: 16_384, maxBytes: 32 << 20 };
-  const indexer = new LocalIndexer({ workerId: 42n, ...bounds }, new RelayMetrics());
+  const indexer = new LocalIndexer(
+    { publisher: new Publisher({ workerId: 42n }), ...bounds },
+    new RelayMetrics(),
+  );
   const before = kernelBytesTaken();
   const startMs = performance.now();
   fill(indexer.blocks, blocks, SHAPES[name]);

@@ -19,8 +19,11 @@ const MARK = '\u0000int:';
 const ESCAPED_MARK = JSON.stringify(MARK).slice(1, -1);
 const MARKED = new RegExp(`^${MARK}(-?\\d+)$`);
 
-/** Strings are matched whole, so that digits in them are left alone. */
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+/**
+ * Strings are matched whole, so that digits in them are left alone, closed or not: each is looked at once,
+ * however its quotes are escaped.
+ */
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|-?\d[\d.eE+-]*/g;
 
 /** Throws SyntaxError where the text is not JSON. */
 export function parseLosslessJson(text: string): unknown {
