@@ -115,19 +115,24 @@ export class EventRing {
       this.#bytes.set(bytes.subarray(0, room), at);
       this.#bytes.set(bytes.subarray(room), 0);
     }
+    this.#makeRoomForEvents(ends.length);
+    const begins = this.#begins;
+    let slot = this.#nextEventId % begins.length;
     let begin = this.#end;
-    for (const end of ends) {
-      if (this.eventCount === this.#begins.length) this.#makeRoomForEvent();
-      this.#begins[this.#nextEventId % this.#begins.length] = begin;
-      this.#nextEventId++;
-      begin = this.#end + end;
+    for (let index = 0; index < ends.length; index++) {
+      begins[slot] = begin;
+      begin = this.#end + (ends[index] as number);
+      if (++slot === begins.length) slot = 0;
     }
+    this.#nextEventId += ends.length;
+    this.#firstEventId = Math.max(this.#firstEventId, this.#nextEventId - begins.length);
     this.#end = begin;
   }
 
-  #makeRoomForEvent(): void {
-    if (this.#begins.length < this.#maxEvents) this.#growBegins();
-    else this.#firstEventId++;
+  #makeRoomForEvents(count: number): void {
+    while (this.eventCount + count > this.#begins.length && this.#begins.length < this.#maxEvents) {
+      this.#growBegins();
+    }
   }
 
   #beginOf(eventId: number): number {

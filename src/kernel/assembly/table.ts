@@ -173,13 +173,16 @@ function grow(segment: usize, wide: u32): bool {
   return true;
 }
 
-/** Makes room for one more entry in a segment at three quarters of its capacity. */
+/**
+ * Makes room for one more entry in a segment at half of its capacity: at three quarters a removal moves
+ * twice as many entries back, which cost 15 ns an event.
+ */
 // @ts-ignore: decorator
 @inline
 function reserve(segment: usize, wide: u32): bool {
   const shift = load<u32>(segment, 4);
   const entries = load<u32>(segment, 8);
-  if (shift != 0 && (entries + 1) * 4 <= (3 as u32) << shift) return true;
+  if (shift != 0 && (entries + 1) * 2 <= 1 << shift) return true;
   return grow(segment, wide);
 }
 
