@@ -18,6 +18,8 @@ export class EngineLife {
   /** What had left last when the link was lost; null while nothing is in doubt. */
   anchor: EngineMessage | null = null;
   isLinked = false;
+  /** Numbers from here on were not seen before the present link: they may be another life's. */
+  unseenAtLink = 0n;
 
   /** On a new link nothing may leave before it is known whose batches these are. */
   get isInDoubt(): boolean {
@@ -36,6 +38,11 @@ export class EngineLife {
   /** Whether the first batch of an answer is of another life than the anchor; none: it is not. */
   contradicts(message: EngineMessage): boolean {
     return this.anchor !== null && isOfOtherLife(message, this.anchor);
+  }
+
+  takeLink(isLinked: boolean, unseen: bigint): void {
+    this.isLinked = isLinked;
+    this.unseenAtLink = unseen;
   }
 
   noteReplayed({ sequence, payload }: EngineMessage): void {

@@ -150,7 +150,7 @@ export class Sequencer {
   /** The link to the engine's event socket stands, or is lost. */
   takeLink(isLinked: boolean, nowMs: number, out: SequencerAction[]): void {
     if (!this.#options.canAsk) return;
-    this.#life.isLinked = isLinked;
+    this.#life.takeLink(isLinked, this.#backlog.unseen);
     if (!isLinked || this.#wasLinked) {
       this.#life.anchor ??= this.#backlog.witness;
       // An answer under way may be that of another life.
@@ -233,7 +233,7 @@ export class Sequencer {
     this.#metrics.engineRestarts++;
     this.#dropAsk(out);
     this.#asks.reset();
-    backlog.restart(out);
+    backlog.restart(this.#life.isInDoubt ? this.#life.unseenAtLink : backlog.unseen, out);
     this.#life.restart();
     this.#isAskDue = false;
     out.push({ kind: 'restart', clears });

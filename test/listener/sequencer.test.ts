@@ -365,12 +365,21 @@ describe('a lost link', () => {
     const stream = Sequencing.flowing(3);
     expect(stream.relink()).toEqual(['ask 3']);
     expect(stream.live(6, 'new')).toEqual([]);
-    expect(stream.replayed(3, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+    expect(stream.replayed(3, 'new')).toEqual(['drop', 'restart!', 'ask 0']);
     const whole = [0, 1, 2, 3, 4, 5, 6].flatMap((sequence) => stream.replayed(sequence, 'new'));
     expect(whole).toEqual(['0', '1', '2', '3', '4', '5', '6']);
     stream.end();
     expect(stream.live(7, 'new')).toEqual(['7']);
     expect(stream.metrics.engineRestarts).toBe(1);
+  });
+
+  test('it loses what was missing before, not what it has sent itself since', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    stream.relink();
+    stream.live(9, 'new');
+    expect(stream.replayed(3, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+    expect(stream.lost).toBe(3);
   });
 
   test('one that is not that far yet is known by its first live number', () => {
