@@ -1,0 +1,67 @@
+/** One history: parties and faults drawn from a seed, played to its end, and judged. */
+import { type FaultKind, inflict, MAX_FAULT_MS, planFaults } from './faults.ts';
+import { Random } from './random.ts';
+import { type Setup, setupOf } from './setup.ts';
+import { complaintsAbout } from './verdict.ts';
+import { VirtualClock } from './virtual-clock.ts';
+import { World } from './world.ts';
+
+export interface PlayOptions {
+  /** Share of the time of faults that is played. */
+  readonly share?: number;
+  /** Kinds of faults that are left out. */
+  readonly without?: readonly FaultKind[];
+  /** Keeps a log, which takes time. */
+  readonly isTraced?: boolean;
+}
+
+export interface Played {
+  readonly setup: Setup;
+  readonly complaints: readonly string[];
+  /** Empty unless traced. */
+  readonly log: readonly string[];
+}
+
+/** Without faults, and with engines at work. */
+const WORK_ON_MS = 3000;
+
+/** Longer than any wait of the relay: cool-downs, patience, the plane's resumption. */
+const QUIET_MS = 90_000;
+
+export async function play(seed: number, options: PlayOptions = {}): Promise<Played> {
+  const { share = 1, without = [], isTraced = false } = options;
+  const random = new Random(seed);
+  const drawn = setupOf(random.fork('setup'));
+  const faults = drawn.faults.filter((kind) => !without.includes(kind));
+  const setup: Setup = { ...drawn, faults };
+  const clock = new VirtualClock();
+  const log: string[] = [];
+  const note = isTraced
+    ? (text: string): void => void log.push(`${(clock.nowMs() / 1000).toFixed(4)} ${text}`)
+    : (): void => undefined;
+  const uninstall = clock.install(random.fork('process'));
+  try {
+    const world = new World(setup, clock, random.fork('world'), note);
+    world.start();
+    const planned = planFaults(drawn.faults, drawn.faultyMs, random.fork('faults'));
+    for (const fault of planned) {
+      const isPlayed = faults.includes(fault.kind) && fault.atMs <= share * drawn.faultyMs;
+      if (isPlayed) clock.schedule(() => inflict(fault, world), fault.atMs);
+    }
+    await clock.run(share * drawn.faultyMs + (planned.length > 0 ? MAX_FAULT_MS : 0));
+    const complaints = await settle(world);
+    world.killRelay();
+    await clock.run(1000);
+    return { setup, complaints, log };
+  } finally {
+    uninstall();
+  }
+}
+
+async function settle(world: World): Promise<string[]> {
+  const { clock, parties, setup } = world;
+  if (setup.worksOn) await clock.run(WORK_ON_MS);
+  for (const { engine } of parties) engine.isBusy = false;
+  await clock.run(QUIET_MS);
+  return complaintsAbout(world);
+}
