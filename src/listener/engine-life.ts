@@ -5,7 +5,8 @@
  * Live     a number that is not above the live mark is of a new life, since a publisher sends nothing
  *          twice. One above it that has already left is a copy of what a replay brought, unless its
  *          bytes are others.
- * Link     behind a lost one all is in doubt until a replay has shown a batch to compare (its anchor).
+ * Link     behind a lost one all is in doubt until a replay has shown a batch to compare (its anchor), or
+ *          that the engine keeps older batches only: the one that sent the anchor would keep that.
  */
 import { BatchDigests, isOfOtherLife } from './batch-identity.ts';
 import type { EngineMessage } from './frames.ts';
@@ -18,8 +19,16 @@ export class EngineLife {
   /** What had left last when the link was lost; null while nothing is in doubt. */
   anchor: EngineMessage | null = null;
   isLinked = false;
+  /** No batch from the anchor on is kept by who was asked last. */
+  #isAnchorGone = false;
   /** Numbers from here on were not seen before the present link: they may be another life's. */
   unseenAtLink = 0n;
+
+  /** Where an answer has to begin, to show whose it is; null where nothing is in doubt. */
+  get askStart(): bigint | null {
+    if (this.anchor === null) return null;
+    return this.#isAnchorGone ? 0n : this.anchor.sequence;
+  }
 
   /** On a new link nothing may leave before it is known whose batches these are. */
   get isInDoubt(): boolean {
@@ -37,12 +46,23 @@ export class EngineLife {
 
   /** Whether the first batch of an answer is of another life than the anchor; none: it is not. */
   contradicts(message: EngineMessage): boolean {
-    return this.anchor !== null && isOfOtherLife(message, this.anchor);
+    if (this.anchor === null) return false;
+    // Whoever has sent the anchor keeps that, or something newer.
+    if (this.#isAnchorGone && message.sequence < this.anchor.sequence) return true;
+    return isOfOtherLife(message, this.anchor);
+  }
+
+  /** An answer from the anchor on is empty. True the first time: what comes before it is to be asked for. */
+  noteNothingKept(): boolean {
+    if (this.anchor === null || this.#isAnchorGone) return false;
+    this.#isAnchorGone = true;
+    return true;
   }
 
   takeLink(isLinked: boolean, unseen: bigint): void {
     this.isLinked = isLinked;
     this.unseenAtLink = unseen;
+    this.#isAnchorGone = false;
   }
 
   noteReplayed({ sequence, payload }: EngineMessage): void {
@@ -53,5 +73,6 @@ export class EngineLife {
     this.#digests.clear();
     this.live = null;
     this.anchor = null;
+    this.#isAnchorGone = false;
   }
 }

@@ -121,9 +121,9 @@ export class Sequencer {
     const ask = this.#wanted(id);
     if (ask === null) return;
     this.#asks.end(nowMs);
-    this.#isAskDue = false;
+    this.#isAskDue = ask.first === null && this.#life.noteNothingKept();
     this.isCaughtUp = true;
-    if (ask.first === null && ask.unseen > ask.next) {
+    if (ask.first === null && !this.#isAskDue && ask.unseen > ask.next) {
       // What had been seen to be missing was asked for, and none of it is kept.
       this.#life.anchor = null;
       this.#backlog.skipTo(ask.unseen, out);
@@ -197,7 +197,7 @@ export class Sequencer {
   #ask(nowMs: number, out: SequencerAction[]): void {
     // Without a link, who answers can be another life each time.
     if (!this.#life.isLinked) this.#life.anchor ??= this.#backlog.witness;
-    const start = this.#life.anchor?.sequence ?? this.#backlog.next;
+    const start = this.#life.askStart ?? this.#backlog.next;
     const { id } = this.#asks.begin(start, this.#backlog, this.#metrics.lostBatches, nowMs);
     out.push({ kind: 'ask', id, start });
   }

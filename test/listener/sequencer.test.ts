@@ -389,13 +389,43 @@ describe('a lost link', () => {
     expect(stream.live(1, 'new')).toEqual(['restart!', 'ask 0']);
   });
 
+  test('or by what it keeps below our mark, where it is idle', () => {
+    const stream = Sequencing.flowing(9);
+    expect(stream.relink()).toEqual(['ask 9']);
+    expect(stream.end()).toEqual([]);
+    expect(stream.pass(100)).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toEqual(['drop', 'restart!', 'ask 0']);
+    expect([0, 1].flatMap((sequence) => stream.replayed(sequence, 'new'))).toEqual(['0', '1']);
+    expect(stream.lost).toBe(0);
+  });
+
+  test('so it is where a hole was open: what is held is not taken for the new one', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    stream.relink();
+    expect(stream.end()).toEqual([]);
+    expect(stream.pass(100)).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+  });
+
+  test('one that keeps nothing at all is not judged', () => {
+    const stream = Sequencing.flowing(9);
+    stream.relink();
+    stream.end();
+    stream.pass(100);
+    expect([stream.end(), stream.pass(500)]).toEqual([[], []]);
+    expect(stream.live(10)).toEqual(['ask 0']);
+    expect(stream.end()).toEqual(['10']);
+    expect(stream.metrics.engineRestarts).toBe(0);
+  });
+
   test('one that passes our mark behind an empty answer is asked again', () => {
     const stream = Sequencing.flowing(3);
     stream.relink();
     stream.end();
     stream.nowMs += 1000;
-    expect(stream.live(4, 'new')).toEqual(['ask 3']);
-    expect(stream.replayed(3, 'new')).toContain('restart!');
+    expect(stream.live(4, 'new')).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toContain('restart!');
   });
 
   test('an answer that begins behind our mark is judged by its time', () => {
