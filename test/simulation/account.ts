@@ -25,10 +25,10 @@ export class Account {
 
   /**
    * Fewest and most batches that may count as lost. Exactly what has been seen to exist and was not passed
-   * on, but for three things that no relay can know:
+   * on, but for what no relay can know:
    *
    * - whether a life of which nothing was passed on was one;
-   * - whose the batches of a link are that was lost before any answer came;
+   * - whose the batches of a link are, before an answer has come;
    * - what was lost on each side of a restart that cannot be seen, of which only the jump shows.
    */
   get lostBatches(): { readonly least: number; readonly most: number } {
@@ -37,15 +37,17 @@ export class Account {
       return { least, most: Number.POSITIVE_INFINITY };
     }
     const passed = new Set(this.stretches.flat());
-    const lives = new Set([...passed].map(({ life }) => life));
+    const passedLives = new Set([...passed].map(({ life }) => life));
+    const { lives, seen, known, unproven } = this.#witness;
+    const lostUpTo = (life: number, last = -1): number =>
+      (lives[life] ?? []).slice(0, last + 1).filter((batch) => !passed.has(batch)).length;
     let least = 0;
-    let inVain = 0;
-    for (const [index, life] of this.#witness.lives.entries()) {
-      const seen = life.slice(0, (this.#witness.seen[index] ?? -1) + 1);
-      if (lives.has(index)) least += seen.filter((batch) => !passed.has(batch)).length;
-      else inVain += seen.length;
+    let most = unproven;
+    for (const life of lives.keys()) {
+      if (passedLives.has(life)) least += lostUpTo(life, known[life]);
+      most += lostUpTo(life, seen[life]);
     }
-    return { least, most: least + inVain + this.#witness.unproven };
+    return { least, most };
   }
 
   /** Where batches of one stretch left twice, or out of their order; null where they did not. */
@@ -66,24 +68,28 @@ export class Account {
     return at < 0 ? null : `batch ${shown(batches[at])} behind ${shown(batches[at - 1])}`;
   }
 
-  /** Restarts that the relay took no notice of: what it passed on before and after each. */
+  /**
+   * Restarts that the relay took no notice of: what it passed on before and after each, the first of a
+   * stretch. Whatever else is strange behind it comes of that.
+   */
   get unseenRestarts(): [before: EngineBatch, after: EngineBatch][] {
-    return this.stretches.flatMap((stretch) =>
-      stretch.flatMap((after, index): [EngineBatch, EngineBatch][] => {
-        const before = stretch[index - 1];
-        return before !== undefined && before.life !== after.life ? [[before, after]] : [];
-      }),
-    );
+    return this.stretches.flatMap((stretch): [EngineBatch, EngineBatch][] => {
+      const index = stretch.findIndex(({ life }) => life !== stretch[0]?.life);
+      const before = stretch[index - 1];
+      const after = stretch[index];
+      return before !== undefined && after !== undefined ? [[before, after]] : [];
+    });
   }
 
   /**
-   * Of those, the ones that an answer to every request would have shown: the new life's batch under the
-   * number that left last can be compared, unless that life could not encode it.
+   * The first of those that an answer to every request would have shown, null where there is none: the new
+   * life's batch under the number that left last can be compared, unless that life could not encode it.
    */
-  get overlookedRestarts(): number {
-    return this.unseenRestarts.filter(
-      ([before, after]) => this.#witness.lives[after.life]?.[before.sequence]?.payload !== null,
-    ).length;
+  get overlookedRestart(): string | null {
+    const overlooked = this.unseenRestarts.find(
+      ([before, { life }]) => this.#witness.lives[life]?.[before.sequence]?.payload !== null,
+    );
+    return overlooked?.map(shown).join(', then ') ?? null;
   }
 
   /** Numbers of the engine's present life that have not been passed on, encodable or not. */

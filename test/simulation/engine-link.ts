@@ -14,7 +14,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 import type { EngineBatch } from './witness.ts';
 
 const RECONNECT_MS = 100;
-const MAX_RECONNECT_MS = 2000;
+const MAX_RECONNECT_MS = 1000;
 
 export class EngineLink {
   readonly #engine: SimulatedEngine;

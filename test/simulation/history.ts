@@ -2,7 +2,7 @@
 import { type FaultKind, inflict, MAX_FAULT_MS, planFaults } from './faults.ts';
 import { Random } from './random.ts';
 import { type Setup, setupOf } from './setup.ts';
-import { complaintsAbout } from './verdict.ts';
+import { complaintsAbout, complaintsAboutStaleBlocks } from './verdict.ts';
 import { VirtualClock } from './virtual-clock.ts';
 import { World } from './world.ts';
 
@@ -23,7 +23,14 @@ export interface Played {
 }
 
 /** Without faults, and with engines at work. */
-const WORK_ON_MS = 3000;
+const WORK_ON_MS = 5000;
+
+/**
+ * Longest that a router believes in a block that is gone, behind the last fault: to connect again (2 s),
+ * to be answered three times (0.8 s each), and the same for the plane (4 s, and its pause of up to 1 s).
+ * Where answers do not come, three times their patience comes on top.
+ */
+const MAX_STALE_MS = 12_000;
 
 /** Longer than any wait of the relay: cool-downs, patience, the plane's resumption. */
 const QUIET_MS = 90_000;
@@ -62,6 +69,8 @@ async function settle(world: World): Promise<string[]> {
   const { clock, parties, setup } = world;
   if (setup.worksOn) await clock.run(WORK_ON_MS);
   for (const { engine } of parties) engine.isBusy = false;
-  await clock.run(QUIET_MS);
-  return complaintsAbout(world);
+  await clock.run(MAX_STALE_MS);
+  const complaints = complaintsAboutStaleBlocks(world);
+  await clock.run(QUIET_MS - MAX_STALE_MS);
+  return [...complaints, ...complaintsAbout(world)];
 }

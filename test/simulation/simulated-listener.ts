@@ -68,12 +68,12 @@ export class SimulatedListener {
       },
       onGap: (lostBatches, clears) => {
         log(`gap of ${lostBatches}${clears ? ', clears' : ''}`);
-        witness.passages.push({ kind: 'gap', lostBatches, clears });
+        witness.notePassage({ kind: 'gap', lostBatches, clears });
         onEvent?.({ kind: 'gap', lostBatches, clears });
       },
       onRestart: (clears) => {
         log(`restart seen${clears ? ', clears' : ''}`);
-        witness.passages.push({ kind: 'restart', clears });
+        witness.notePassage({ kind: 'restart', clears });
         onEvent?.({ kind: 'restart', clears });
       },
     });
@@ -87,14 +87,16 @@ export class SimulatedListener {
   takeLive(batch: EngineBatch): void {
     if (this.#isDead) return;
     this.#metrics.engineBatches++;
-    this.#ports?.witness.noteLive(batch);
-    this.#stream?.takeLive(this.#messageOf(batch));
+    const message = this.#messageOf(batch);
+    this.#ports?.witness.noteLive(batch, () => this.#stream?.takeLive(message));
   }
 
   takeReplayed(id: number, batch: EngineBatch, isWanted: boolean): void {
     if (this.#isDead) return;
-    if (isWanted) this.#ports?.witness.noteReplayed(batch);
-    this.#stream?.takeReplayed(id, this.#messageOf(batch));
+    const message = this.#messageOf(batch);
+    const take = (): void => this.#stream?.takeReplayed(id, message);
+    if (isWanted) this.#ports?.witness.noteReplayed(batch, take);
+    else take();
   }
 
   takeReplayEnd(id: number): void {
@@ -108,7 +110,7 @@ export class SimulatedListener {
   takeLink(isLinked: boolean): void {
     if (this.#isDead || this.isConnected === isLinked) return;
     this.isConnected = isLinked;
-    if (this.replay !== 'none') this.#ports?.witness.noteLink(isLinked);
+    this.#ports?.witness.noteLink(isLinked, this.replay !== 'none');
     this.#options.onEvent?.({ kind: isLinked ? 'connected' : 'disconnected' });
     this.#stream?.takeLink(isLinked);
   }

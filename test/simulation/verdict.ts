@@ -10,6 +10,25 @@ export function complaintsAbout(world: World): string[] {
   ];
 }
 
+/**
+ * Blocks that a router believes in though the engine has them no more: there must be none some time after
+ * the last fault and the last batch, but where a loss is counted or a restart could not be seen.
+ */
+export function complaintsAboutStaleBlocks(world: World): string[] {
+  if (world.setup.hasReplay && !hasFullReplays(world)) return [];
+  return world.parties.flatMap(({ engine, ranks }) => {
+    const account = new Account(engine.witness, ranks, world.setup.policy === 'clear');
+    const isTold = engine.witness.life.at(-1)?.payload !== null;
+    if (!isTold || account.unseenRestarts.length > 0) return [];
+    return ranks.flatMap((rank) => {
+      const held = world.subscriber.held(rank);
+      const stale = held.filter((key) => engine.counts.copies(rank, key) === 0);
+      const isExcused = account.hasLossSinceClear.get(rank) === true;
+      return stale.length === 0 || isExcused ? [] : [`rank ${rank}: held for long [${stale}]`];
+    });
+  });
+}
+
 function complaintsAboutParty(world: World, party: Party): string[] {
   const { setup } = world;
   const { engine, ranks } = party;
@@ -18,8 +37,8 @@ function complaintsAboutParty(world: World, party: Party): string[] {
   const complaints: string[] = [];
   const { disorder, lifeDisorder, lostBatches } = account;
   if (disorder !== null) complaints.push(`out of order: ${disorder}`);
-  // What a trimmed buffer leaves of a new life may not be told from the old one, for a while.
-  if (lifeDisorder !== null && (hasFullReplays(world) || !setup.hasReplay)) {
+  // Where a new life cannot be told from the old one, what is held of that may follow it.
+  if (lifeDisorder !== null && account.unseenRestarts.length === 0) {
     complaints.push(`out of order: ${lifeDisorder}`);
   }
   const counted = metrics?.lostBatches ?? 0;
@@ -34,7 +53,8 @@ function complaintsAboutParty(world: World, party: Party): string[] {
     if (first !== undefined && account.unseenRestarts.length === 0) {
       complaints.push(`${healable.length} batches not replayed, the first ${first.sequence}`);
     }
-    if (account.overlookedRestarts > 0) complaints.push('a restart was not seen');
+    const overlooked = account.overlookedRestart;
+    if (overlooked !== null) complaints.push(`a restart was not seen: ${overlooked}`);
   }
   return [
     ...complaints.map((complaint) => `rank ${ranks[0]}: ${complaint}`),

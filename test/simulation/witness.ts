@@ -26,12 +26,16 @@ export class Witness {
   readonly lives: EngineBatch[][] = [];
   /** Into the pipeline of the relay that runs now. */
   passages: Passage[] = [];
-  /** Highest number of each life that this relay has seen, live or replayed; -1 for none. */
+  /** Highest number of each life that this relay has seen, live or replayed; absent for none. */
   seen: number[] = [];
+  /** As above, without what it had to forget again, not knowing whose it was. */
+  known: number[] = [];
   /** Numbers that links brought on which no answer showed whose they are. */
   unproven = 0;
-  #isProven = false;
-  #highestUnproven = -1;
+  /** Live batches of the present link, before an answer has shown whose they are. */
+  #doubtful: EngineBatch[] = [];
+  #isProven = true;
+  #restarts = 0;
   readonly #batches = new Map<Uint8Array, EngineBatch>();
 
   get life(): EngineBatch[] {
@@ -43,20 +47,34 @@ export class Witness {
     if (batch.payload !== null) this.#batches.set(batch.payload, batch);
   }
 
-  noteLive(batch: EngineBatch): void {
-    this.#noteSeen(batch);
-    if (!this.#isProven) this.#highestUnproven = Math.max(this.#highestUnproven, batch.sequence);
+  /** `take` gives the batch to the relay, which may see a restart in it. */
+  noteLive(batch: EngineBatch, take: () => void): void {
+    raise(this.seen, batch);
+    if (this.#seesRestart(take)) this.#endDoubt(true);
+    if (this.#isProven) raise(this.known, batch);
+    else this.#doubtful.push(batch);
   }
 
-  noteReplayed(batch: EngineBatch): void {
-    this.#noteSeen(batch);
-    this.#isProven = true;
+  /** As above, for a batch of a wanted answer. */
+  noteReplayed(batch: EngineBatch, take: () => void): void {
+    raise(this.seen, batch);
+    const isRestart = this.#seesRestart(take);
+    this.#endDoubt(isRestart);
+    if (!isRestart) raise(this.known, batch);
   }
 
-  noteLink(isLinked: boolean): void {
-    if (!isLinked && !this.#isProven) this.unproven += this.#highestUnproven + 1;
+  /** `canProve`: a replay can be asked for. */
+  noteLink(isLinked: boolean, canProve: boolean): void {
+    if (isLinked || !canProve) return;
+    const highest = Math.max(-1, ...this.#doubtful.map(({ sequence }) => sequence));
+    this.unproven += highest + 1;
+    this.#doubtful = [];
     this.#isProven = false;
-    this.#highestUnproven = -1;
+  }
+
+  notePassage(passage: Passage): void {
+    if (passage.kind === 'restart') this.#restarts++;
+    this.passages.push(passage);
   }
 
   notePassed(payload: Uint8Array): void {
@@ -69,12 +87,25 @@ export class Witness {
   forgetRelay(): void {
     this.passages = [];
     this.seen = [];
+    this.known = [];
     this.unproven = 0;
-    this.#isProven = false;
-    this.#highestUnproven = -1;
+    this.#doubtful = [];
+    this.#isProven = true;
   }
 
-  #noteSeen({ life, sequence }: EngineBatch): void {
-    this.seen[life] = Math.max(this.seen[life] ?? -1, sequence);
+  #seesRestart(take: () => void): boolean {
+    const before = this.#restarts;
+    take();
+    return this.#restarts > before;
   }
+
+  #endDoubt(isForgotten: boolean): void {
+    if (!isForgotten) for (const batch of this.#doubtful) raise(this.known, batch);
+    this.#doubtful = [];
+    this.#isProven = true;
+  }
+}
+
+function raise(highest: number[], { life, sequence }: EngineBatch): void {
+  highest[life] = Math.max(highest[life] ?? -1, sequence);
 }
