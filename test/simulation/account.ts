@@ -92,6 +92,11 @@ export class Account {
     return overlooked?.map(shown).join(', then ') ?? null;
   }
 
+  /** The engine's present life has told of something. */
+  get hasNews(): boolean {
+    return this.#witness.life.some(({ payload }) => payload !== null);
+  }
+
   /** Numbers of the engine's present life that have not been passed on, encodable or not. */
   get missingNow(): EngineBatch[] {
     const passed = new Set<EngineBatch>(this.stretches.flat());

@@ -22,6 +22,10 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 /** Kinds that come alone would be rare: each comes about this often in the time of faults. */
 const PER_HISTORY = 2.5;
 
+/** Faults that come while the relay still learns what there is. */
+const EARLY_SHARE = 0.2;
+const EARLY_MS = 300;
+
 export interface Fault {
   readonly kind: FaultKind;
   readonly atMs: number;
@@ -34,7 +38,7 @@ export function planFaults(kinds: readonly FaultKind[], faultyMs: number, random
     const count = 1 + Math.floor(own.next() * 2 * (PER_HISTORY - 1) + 0.5);
     return Array.from({ length: count }, (_, index) => ({
       kind,
-      atMs: own.next() * faultyMs,
+      atMs: own.next() * (own.chance(EARLY_SHARE) ? EARLY_MS : faultyMs),
       random: own.fork(String(index)),
     }));
   });

@@ -55,7 +55,7 @@ export async function play(seed: number, options: PlayOptions = {}): Promise<Pla
       const isPlayed = faults.includes(fault.kind) && fault.atMs <= share * drawn.faultyMs;
       if (isPlayed) clock.schedule(() => inflict(fault, world), fault.atMs);
     }
-    await clock.run(share * drawn.faultyMs + (planned.length > 0 ? MAX_FAULT_MS : 0));
+    await clock.run(share * drawn.faultyMs);
     const complaints = await settle(world);
     world.killRelay();
     await clock.run(1000);
@@ -65,10 +65,16 @@ export async function play(seed: number, options: PlayOptions = {}): Promise<Pla
   }
 }
 
+/** Engines that do not work on stop while faults still last: their last batches may be lost. */
 async function settle(world: World): Promise<string[]> {
   const { clock, parties, setup } = world;
+  const stop = (): void => {
+    for (const { engine } of parties) engine.isBusy = false;
+  };
+  if (!setup.worksOn) stop();
+  await clock.run(MAX_FAULT_MS);
   if (setup.worksOn) await clock.run(WORK_ON_MS);
-  for (const { engine } of parties) engine.isBusy = false;
+  stop();
   await clock.run(MAX_STALE_MS);
   const complaints = complaintsAboutStaleBlocks(world);
   await clock.run(QUIET_MS - MAX_STALE_MS);

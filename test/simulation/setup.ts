@@ -77,8 +77,8 @@ export function setupOf(random: Random): Setup {
 const MAX_STEPS = 150;
 
 /** With so much room nothing is ever full. */
-const AMPLE = 100_000;
-const AMPLE_BYTES = 1 << 26;
+export const AMPLE = 100_000;
+export const AMPLE_BYTES: number = 1 << 26;
 
 function orTight(
   random: Random,

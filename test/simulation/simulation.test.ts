@@ -1,14 +1,23 @@
 /**
  * Deterministic simulation: engines, their replay buffers, networks, the plane and a router played around
  * the real reader, sequencer, stages and outbox, each history drawn from its seed. What must hold of them
- * at rest is in verdict.ts; what goes wrong in faults.ts; how many are played in seeds.ts.
+ * at rest is in verdict.ts, what goes wrong in faults.ts.
+ *
+ * CI plays 2,000 seeds, the same each time, and `npm run test:faults` ten times as many. KVRELAY_SEED
+ * begins with another one, KVRELAY_RUNS plays more or fewer:
+ *
+ *     KVRELAY_SEED=100000 KVRELAY_RUNS=50000 npx vitest run test/simulation
  */
 import { describe, expect, test, vi } from 'vitest';
-import { FOUND, firstSeed, seedCount } from './seeds.ts';
+import { scaled } from '../support/whole.ts';
+import { FOUND } from './found-seeds.ts';
 import { failureOf } from './shrink.ts';
 
 // The one part that owns sockets: its stand-in has the same stream behind it.
 vi.mock('../../src/listener/engine-listener.ts', () => import('./simulated-listener.ts'));
+
+const firstSeed = Number(process.env.KVRELAY_SEED ?? 1);
+const seedCount = Number(process.env.KVRELAY_RUNS ?? scaled(2000, 20_000));
 
 /** One test a portion, so that a long run shows how far it is. */
 const PORTION = 500;

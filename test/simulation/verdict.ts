@@ -1,6 +1,7 @@
 /** What must hold of a world at rest, of any history; each complaint is one sentence. */
 import { totalOf } from '../../src/metrics/counts.ts';
 import { Account } from './account.ts';
+import { AMPLE, AMPLE_BYTES, type Setup } from './setup.ts';
 import type { Party, World } from './world.ts';
 
 export function complaintsAbout(world: World): string[] {
@@ -15,16 +16,19 @@ export function complaintsAbout(world: World): string[] {
  * the last fault and the last batch, but where a loss is counted or a restart could not be seen.
  */
 export function complaintsAboutStaleBlocks(world: World): string[] {
-  if (world.setup.hasReplay && !hasFullReplays(world)) return [];
+  if (world.setup.hasReplay && !isAnswered(world)) return [];
   return world.parties.flatMap(({ engine, ranks }) => {
     const account = new Account(engine.witness, ranks, world.setup.policy === 'clear');
-    const isTold = engine.witness.life.at(-1)?.payload !== null;
-    if (!isTold || account.unseenRestarts.length > 0) return [];
+    // A new life is known by its first batch, a loss by the next one.
+    const isTold = engine.witness.life.at(-1)?.payload ?? null;
+    if (isTold === null || account.unseenRestarts.length > 0) return [];
     return ranks.flatMap((rank) => {
       const held = world.subscriber.held(rank);
       const stale = held.filter((key) => engine.counts.copies(rank, key) === 0);
       const isExcused = account.hasLossSinceClear.get(rank) === true;
-      return stale.length === 0 || isExcused ? [] : [`rank ${rank}: held for long [${stale}]`];
+      return stale.length === 0 || isExcused
+        ? []
+        : [`rank ${rank}: held for long [${stale.join(' ')}]`];
     });
   });
 }
@@ -47,7 +51,7 @@ function complaintsAboutParty(world: World, party: Party): string[] {
   if (counted < least || (counted > most && !setup.lagsLinkEvents)) {
     complaints.push(`${least} to ${most} batches are lost, ${counted} were counted`);
   }
-  if (hasFullReplays(world)) {
+  if (isHealed(world)) {
     const healable = account.missingNow.filter(({ payload }) => payload !== null);
     const [first] = healable;
     if (first !== undefined && account.unseenRestarts.length === 0) {
@@ -88,20 +92,30 @@ function complaintsAboutRank(
   return complaints.slice(0, ranks.length + 2);
 }
 
-/** A last batch that is lost is known where one can be asked for it, or another came behind it. */
+/** A new life is known by its first batch; a last one that is lost, by an answer, or by one behind it. */
 function knowsAll(world: World, account: Account): boolean {
-  const last = account.stretches.at(-1)?.at(-1);
+  if (!account.hasNews) return false;
   const missing = account.missingNow.at(-1);
   if (missing === undefined) return true;
+  const last = account.stretches.at(-1)?.at(-1);
   return last !== undefined && last.sequence > missing.sequence && world.setup.worksOn;
 }
 
-/** Whatever is lost on the way can be replayed, at any time. */
-function hasFullReplays({ setup }: World): boolean {
+/** Whatever is kept can be asked for at any time, and comes with the first answer. */
+function isAnswered({ setup }: Pick<World, 'setup'>): boolean {
   const { policy, hasReplay, answers, faults, bufferBatches } = setup;
-  const isAnswering =
-    answers.every((kind) => kind === 'whole') && !faults.includes('replay outage');
-  return policy !== 'count' && hasReplay && isAnswering && bufferBatches >= 10_000;
+  const comes = answers.every((kind) => kind === 'whole') && !faults.includes('replay outage');
+  return policy !== 'count' && hasReplay && comes && bufferBatches >= AMPLE;
+}
+
+/** As above, but it may take several answers, each of which brings something. */
+function isHealed(world: World): boolean {
+  const { setup } = world;
+  const { answers, holdBatches, holdBytes } = setup;
+  const bringsSome = answers.every((kind) => kind !== 'silent' && kind !== 'late');
+  const isRoomy = holdBatches >= AMPLE && holdBytes >= AMPLE_BYTES;
+  const asIfWhole: Setup = bringsSome && isRoomy ? { ...setup, answers: ['whole'] } : setup;
+  return isAnswered({ setup: asIfWhole });
 }
 
 function complaintsAboutPlane(world: World, rank: number): string[] {
