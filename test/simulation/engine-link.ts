@@ -70,8 +70,8 @@ export class EngineLink {
     this.#cutMs = 0;
   }
 
-  /** The connection ends; another one is tried from then on. */
-  cut(): void {
+  /** The connection ends, be it without a word; another one is tried from then on. */
+  cut(isTold = true): void {
     if (!this.#isUp) return;
     const nowMs = this.#clock.nowMs();
     this.#log('link lost');
@@ -80,7 +80,7 @@ export class EngineLink {
     const listener = this.#listener;
     this.#clock.schedule(
       () => {
-        if (listener === this.#listener) listener?.takeLink(false);
+        if (isTold && listener === this.#listener) listener?.takeLink(false);
       },
       this.#random.pick([0, 1, 10]),
     );

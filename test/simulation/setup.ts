@@ -24,6 +24,8 @@ export interface Setup {
   readonly resumeDelayMs: number;
   /** Whether the relay may be told of a link only behind its first messages. */
   readonly lagsLinkEvents: boolean;
+  /** Engines connect to the relay: the next process may be there before the last one is gone. */
+  readonly hidesRestarts: boolean;
   readonly stepMs: number;
   readonly clears: boolean;
   readonly lowerTiers: boolean;
@@ -61,6 +63,7 @@ export function setupOf(random: Random): Setup {
     outboxBytes: orTight(of('outbox'), 0.25, AMPLE_BYTES, [1024, 8192]),
     resumeDelayMs: of('resume').pick([0, 200, 1000]),
     lagsLinkEvents: of('link events').chance(0.3),
+    hidesRestarts: of('hidden restarts').chance(0.15),
     stepMs: Math.max(of('steps').pick([20, 100, 400]), faultyMs / MAX_STEPS),
     clears: of('clears').chance(0.5),
     lowerTiers: of('tiers').chance(0.5),

@@ -120,7 +120,7 @@ export class World {
   restartEngine({ engine, link, ranks }: Party, downMs: number, stepsAhead: number): void {
     if (!engine.isUp) return;
     engine.kill();
-    link.cut();
+    link.cut(!this.setup.hidesRestarts);
     this.#later(downMs, () => {
       if (engine.isUp) return;
       engine.start(stepsAhead);
