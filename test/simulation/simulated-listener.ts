@@ -82,6 +82,8 @@ export class SimulatedListener {
   kill(): void {
     this.#isDead = true;
     this.#stream = null;
+    // Only for the kernel's memory, which all processes of all histories share.
+    this.#messages$.complete();
   }
 
   takeLive(batch: EngineBatch): void {
