@@ -138,7 +138,9 @@ export class ReplayPath implements ReplayTransport {
     kind: AnswerKind,
   ): { sent: readonly EngineBatch[]; hasEnd: boolean } {
     const random = this.#random;
-    if (kind === 'whole' || kind === 'late') return { sent: batches, hasEnd: true };
+    // An end marker that stands alone is the first message, which no full queue drops.
+    if (kind === 'whole' || kind === 'late' || batches.length === 0)
+      return { sent: batches, hasEnd: true };
     if (kind === 'endless') return { sent: batches, hasEnd: false };
     if (kind === 'cut') {
       return { sent: batches.slice(0, random.between(1, batches.length)), hasEnd: false };

@@ -48,6 +48,7 @@ export function setupOf(random: Random): Setup {
   const hasReplay = of('replay').chance(replayShare);
   const ranks = of('ranks').pick([1, 1, 2, 3]);
   const faultyMs = of('duration').pick([3000, 10_000, 25_000]);
+  const hidesRestarts = of('hidden restarts').chance(0.15);
   return {
     policy,
     hasReplay,
@@ -63,7 +64,7 @@ export function setupOf(random: Random): Setup {
     outboxBytes: orTight(of('outbox'), 0.25, AMPLE_BYTES, [1024, 8192]),
     resumeDelayMs: of('resume').pick([0, 200, 1000]),
     lagsLinkEvents: of('link events').chance(0.3),
-    hidesRestarts: of('hidden restarts').chance(0.15),
+    hidesRestarts,
     stepMs: Math.max(of('steps').pick([20, 100, 400]), faultyMs / MAX_STEPS),
     clears: of('clears').chance(0.5),
     lowerTiers: of('tiers').chance(0.5),
@@ -72,7 +73,7 @@ export function setupOf(random: Random): Setup {
     faultyMs,
     faults: FAULT_KINDS.filter((kind) => of(kind).chance(0.35)),
     answers: answersOf(of('answers')),
-    worksOn: !hasReplay || of('end').chance(0.6),
+    worksOn: !hasReplay || hidesRestarts || of('end').chance(0.6),
   };
 }
 

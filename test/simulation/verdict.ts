@@ -47,8 +47,9 @@ function complaintsAboutParty(world: World, party: Party): string[] {
   }
   const counted = metrics?.lostBatches ?? 0;
   const { least, most } = lostBatches;
-  // Where messages of a link come before it is told of, they count as the old one's.
-  if (counted < least || (counted > most && !setup.lagsLinkEvents)) {
+  // What comes on a link that is not, or not yet, told of counts as the old one's.
+  const mayCountMore = setup.lagsLinkEvents || setup.hidesRestarts;
+  if (counted < least || (counted > most && !mayCountMore)) {
     complaints.push(`${least} to ${most} batches are lost, ${counted} were counted`);
   }
   if (isHealed(world)) {
