@@ -113,13 +113,13 @@ export class Backlog {
 
   /**
    * The engine has begun anew: nothing of the old life leaves any more, and numbers start at 0. Those seen
-   * from `limit` on were of the new life already, and are not lost with the old one.
+   * from `oldNumbersEnd` on were of the new life already, and are not lost with the old one.
    */
-  restart(limit: bigint, out: SequencerAction[]): void {
-    const lostBatches = countBetween(this.next, limit);
+  restart(oldNumbersEnd: bigint, out: SequencerAction[]): void {
+    const lostBatches = countBetween(this.next, oldNumbersEnd);
     if (lostBatches > 0) {
       // What is held has come, but goes with the rest.
-      this.#metrics.missingBatches += this.#held.countBelow(limit);
+      this.#metrics.missingBatches += this.#held.countBelow(oldNumbersEnd);
       this.#lose(lostBatches, out);
     }
     this.#held.clear();

@@ -21,8 +21,7 @@ export class EngineLife {
   isLinked = false;
   /** No batch from the anchor on is kept by who was asked last. */
   #isAnchorGone = false;
-  /** Numbers from here on were not seen before the present link: they may be another life's. */
-  unseenAtLink = 0n;
+  #unseenAtLink = 0n;
 
   /** Where an answer has to begin, to show whose it is; null where nothing is in doubt. */
   get askStart(): bigint | null {
@@ -59,9 +58,18 @@ export class EngineLife {
     return true;
   }
 
+  /**
+   * Where the old life's numbers end, where a replay shows a new one and `unseen` is the first number not
+   * seen: what came live on a link in doubt was the new one's already. A live number that goes back shows
+   * that all before it were the old one's.
+   */
+  oldNumbersEnd(unseen: bigint): bigint {
+    return this.isInDoubt ? this.#unseenAtLink : unseen;
+  }
+
   takeLink(isLinked: boolean, unseen: bigint): void {
     this.isLinked = isLinked;
-    this.unseenAtLink = unseen;
+    this.#unseenAtLink = unseen;
     this.#isAnchorGone = false;
   }
 

@@ -105,7 +105,7 @@ export class Sequencer {
     if (isFirst) ask.first = sequence;
     this.#hasNews = true;
     if ((isFirst && this.#life.contradicts(message)) || this.#backlog.conflicts(message)) {
-      this.#restart(out);
+      this.#restart(out, this.#life.oldNumbersEnd(this.#backlog.unseen));
       // Only a replay can show where the new life is: what came live may be of either.
       this.#isAskDue = true;
     } else {
@@ -225,7 +225,7 @@ export class Sequencer {
     out.push({ kind: 'drop', id: ask.id });
   }
 
-  #restart(out: SequencerAction[]): void {
+  #restart(out: SequencerAction[], oldNumbersEnd: bigint = this.#backlog.unseen): void {
     const backlog = this.#backlog;
     const clears = this.#options.clearsOnRestart && backlog.hasEmitted;
     // One clear is enough for what is lost with the old life as well.
@@ -233,7 +233,7 @@ export class Sequencer {
     this.#metrics.engineRestarts++;
     this.#dropAsk(out);
     this.#asks.reset();
-    backlog.restart(this.#life.isInDoubt ? this.#life.unseenAtLink : backlog.unseen, out);
+    backlog.restart(oldNumbersEnd, out);
     this.#life.restart();
     this.#isAskDue = false;
     out.push({ kind: 'restart', clears });

@@ -382,6 +382,13 @@ describe('a lost link', () => {
     expect(stream.lost).toBe(3);
   });
 
+  test('one whose numbers go back while all is in doubt has sent none of those before', () => {
+    const stream = Sequencing.flowing(3);
+    stream.relink();
+    expect(stream.live(6)).toEqual([]);
+    expect(stream.live(5, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+  });
+
   test('one that is not that far yet is known by its first live number', () => {
     const stream = Sequencing.flowing(9);
     stream.relink();
