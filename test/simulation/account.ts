@@ -92,15 +92,20 @@ export class Account {
     return overlooked?.map(shown).join(', then ') ?? null;
   }
 
-  /** The engine's present life has told of something. */
+  /** Something of the engine's present life has come, or was kept when it was asked last. */
   get hasNews(): boolean {
-    return this.#witness.life.some(({ payload }) => payload !== null);
+    return this.#witness.life.some((batch) => batch.payload !== null && this.#isKnowable(batch));
   }
 
   /** Numbers of the engine's present life that have not been passed on, encodable or not. */
   get missingNow(): EngineBatch[] {
     const passed = new Set<EngineBatch>(this.stretches.flat());
     return this.#witness.life.filter((batch) => !passed.has(batch));
+  }
+
+  /** Those of them that the engine has, or had, and the relay could know of: it asks once in a pause. */
+  get healableNow(): EngineBatch[] {
+    return this.missingNow.filter((batch) => batch.payload !== null && this.#isKnowable(batch));
   }
 
   /** What the pipeline was given, as a router should hold it. */
@@ -119,6 +124,11 @@ export class Account {
     const counts = new BlockCounts();
     for (const batch of this.#witness.life) if (batch.sequence > last) applyTo(counts, batch);
     return counts.held(rank);
+  }
+
+  #isKnowable({ life, sequence }: EngineBatch): boolean {
+    const { seen, answered } = this.#witness;
+    return sequence <= (seen[life] ?? -1) || sequence < (answered[life] ?? 0);
   }
 }
 

@@ -117,9 +117,10 @@ export class ReplayPath implements ReplayTransport {
   #answer(asked: Asked, start: bigint, kind: AnswerKind, lateMs: number): void {
     const paceMs = this.#random.pick([0.01, 0.1, 2]);
     const batches = this.#engine.answer(start, 1);
+    const { witness, life } = this.#engine;
+    witness.answered[life] = witness.life.length;
     const { sent, hasEnd } = this.#lossesOf(batches, kind);
     const ends = `${sent[0]?.sequence ?? ''}..${sent.at(-1)?.sequence ?? ''}`;
-    const { life } = this.#engine;
     // Whether what is under way outlives the process that sent it.
     const survives = this.#random.chance(0.5);
     this.#log(`ask ${asked.id} from ${start} answered, ${kind}: ${sent.length} (${life}:${ends})`);

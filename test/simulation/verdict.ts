@@ -53,7 +53,7 @@ function complaintsAboutParty(world: World, party: Party): string[] {
     complaints.push(`${least} to ${most} batches are lost, ${counted} were counted`);
   }
   if (isHealed(world)) {
-    const healable = account.missingNow.filter(({ payload }) => payload !== null);
+    const healable = account.healableNow;
     const [first] = healable;
     if (first !== undefined && account.unseenRestarts.length === 0) {
       complaints.push(`${healable.length} batches not replayed, the first ${first.sequence}`);
@@ -111,11 +111,16 @@ function isAnswered({ setup }: Pick<World, 'setup'>): boolean {
   return policy !== 'count' && hasReplay && comes && bufferBatches >= AMPLE;
 }
 
-/** As above, but it may take several answers, each of which brings something. */
+/**
+ * As above, but it may take several answers, each of which brings something. A hole that nothing can fill
+ * is not told from one of the answer while no link stands, and then asked for in vain.
+ */
 function isHealed(world: World): boolean {
   const { setup } = world;
-  const { answers, holdBatches, holdBytes } = setup;
-  const bringsSome = answers.every((kind) => kind !== 'silent' && kind !== 'late');
+  const { answers, faults, holdBatches, holdBytes } = setup;
+  const bringsSome =
+    answers.every((kind) => kind !== 'silent' && kind !== 'late') &&
+    !faults.includes('unencodable');
   const isRoomy = holdBatches >= AMPLE && holdBytes >= AMPLE_BYTES;
   const asIfWhole: Setup = bringsSome && isRoomy ? { ...setup, answers: ['whole'] } : setup;
   return isAnswered({ setup: asIfWhole });

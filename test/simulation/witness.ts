@@ -30,11 +30,14 @@ export class Witness {
   seen: number[] = [];
   /** As above, without what it had to forget again, not knowing whose it was. */
   known: number[] = [];
+  /** How many batches each life had numbered when it answered last. */
+  readonly answered: number[] = [];
   /** Numbers that links brought on which no answer showed whose they are. */
   unproven = 0;
   /** Live batches of the present link, before an answer has shown whose they are. */
   #doubtful: EngineBatch[] = [];
   #isProven = true;
+  #wasLinked = false;
   #restarts = 0;
   readonly #batches = new Map<Uint8Array, EngineBatch>();
 
@@ -65,11 +68,13 @@ export class Witness {
 
   /** `canProve`: a replay can be asked for. */
   noteLink(isLinked: boolean, canProve: boolean): void {
-    if (isLinked || !canProve) return;
+    if (!canProve) return;
     const highest = Math.max(-1, ...this.#doubtful.map(({ sequence }) => sequence));
-    this.unproven += highest + 1;
+    if (!isLinked) this.unproven += highest + 1;
     this.#doubtful = [];
-    this.#isProven = false;
+    // The first link of all has nothing to be compared with.
+    if (this.#wasLinked) this.#isProven = false;
+    this.#wasLinked = true;
   }
 
   notePassage(passage: Passage): void {
@@ -91,6 +96,7 @@ export class Witness {
     this.unproven = 0;
     this.#doubtful = [];
     this.#isProven = true;
+    this.#wasLinked = false;
   }
 
   #seesRestart(take: () => void): boolean {
