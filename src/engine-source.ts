@@ -64,7 +64,10 @@ export class EngineSource {
       },
       first.metrics,
     );
-    this.listener.messages$.subscribe((message) => this.#relayMessage(message));
+    this.listener.messages$.subscribe({
+      next: (message) => this.#relayMessage(message),
+      complete: () => this.#reader.free(),
+    });
   }
 
   #relayMessage({ payload, arrivedAtMs }: EngineMessage): void {

@@ -73,6 +73,11 @@ export class BatchReader {
     }
   }
 
+  /** Gives the kernel's memory back; nothing more is read. */
+  free(): void {
+    this.#reader.free();
+  }
+
   /** What is found holds for every rank of the socket from then on. */
   #inspect(events: readonly RawEvent[]): void {
     if (this.#batchesToInspect === 0 || this.#isUnsupported) return;

@@ -58,6 +58,11 @@ export class MsgpackReader extends MsgpackCursor {
     views.u8.set(payload, this.#input.address);
   }
 
+  /** Gives the memory back; the reader is not used again. */
+  free(): void {
+    releaseBlock(this.#input);
+  }
+
   /** A text, `str` or `bin`. Throws BAD_FIELD for another type or bytes that are no UTF-8. */
   readText(): string {
     const text = this.readTextOrUndefined();

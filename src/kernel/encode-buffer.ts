@@ -68,6 +68,11 @@ export class EncodeBuffer {
     this.#block = allocateBlock(FIRST_BYTES);
   }
 
+  /** Gives the memory back; the buffer is not used again. */
+  free(): void {
+    releaseBlock(this.#block);
+  }
+
   /** A view on what stands from `start` to `end`; it ends with the next write. */
   bytes(start: number, end: number): Uint8Array {
     return views.u8.subarray(this.#block.address + start, this.#block.address + end);

@@ -124,12 +124,15 @@ export class Backlog {
     }
   }
 
-  /** The engine has begun anew: nothing of the old life leaves any more, and numbers start at 0. */
-  restart(out: SequencerAction[]): void {
-    const lostBatches = countBetween(this.next, this.unseen);
+  /**
+   * The engine has begun anew: nothing of the old life leaves any more, and numbers start at 0. Those seen
+   * from `oldNumbersEnd` on were of the new life already, and are not lost with the old one.
+   */
+  restart(oldNumbersEnd: bigint, out: SequencerAction[]): void {
+    const lostBatches = countBetween(this.next, oldNumbersEnd);
     if (lostBatches > 0) {
       // What is held has come, but goes with the rest.
-      this.#metrics.missingBatches += this.#held.size;
+      this.#metrics.missingBatches += this.#held.countBelow(oldNumbersEnd);
       this.#lose(lostBatches, out);
     }
     this.#held.clear();

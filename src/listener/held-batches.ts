@@ -64,6 +64,10 @@ export class HeldBatches {
     }
   }
 
+  countBelow(sequence: bigint): number {
+    return this.#placeOf(sequence) - this.#head;
+  }
+
   clear(): void {
     this.#batches = [];
     this.#head = 0;

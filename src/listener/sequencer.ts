@@ -13,7 +13,7 @@ import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { Backlog, type BacklogOptions } from './backlog.ts';
 import { EngineLife } from './engine-life.ts';
 import type { EngineMessage } from './frames.ts';
-import { type Ask, type AskOptions, ReplayAsks } from './replay-asks.ts';
+import { type AskOptions, ReplayAsks } from './replay-asks.ts';
 import type { SequencerAction } from './sequencer-action.ts';
 
 export interface SequencerOptions extends BacklogOptions, AskOptions {
@@ -109,7 +109,6 @@ export class Sequencer {
     if (isFirst) ask.first = sequence;
     this.#hasNews = true;
     if ((isFirst && this.#life.contradicts(message)) || this.#backlog.conflicts(message)) {
-      // Only a replay can show where the new life is: what came live may be of either.
       this.#restart(out, true);
     } else {
       if (isFirst) this.#beginAnswer(ask.start, sequence);
@@ -124,21 +123,18 @@ export class Sequencer {
     const ask = this.#asks.wanted(id);
     if (ask === null) return;
     this.#asks.end(nowMs);
-    this.#isAskDue = false;
+    this.#isAskDue = ask.first === null && this.#life.noteNothingKept();
     this.isCaughtUp = true;
-    if (ask.first === null) this.#takeEmptyAnswer(ask, out);
+    if (ask.first === null && !this.#isAskDue && ask.unseen > ask.next) {
+      // What had been seen to be missing was asked for, and none of it is kept.
+      this.#life.anchor = null;
+      this.#backlog.skipTo(ask.unseen, out);
+    }
     if (!this.#life.isInDoubt) this.#backlog.drain(out);
     if (!this.#backlog.isOpen) this.#asks.succeed();
     const isWhole = !this.#backlog.isOpen && this.#metrics.lostBatches === ask.lostBatches;
     this.#metrics.engineReplays[isWhole ? 'complete' : 'partial']++;
     this.#advance(nowMs, out);
-  }
-
-  #takeEmptyAnswer({ start, next, unseen }: Ask, out: SequencerAction[]): void {
-    // The last batch of a life is always kept: an engine that has none from there on is a new one.
-    if (this.#life.anchor?.sequence === start) this.#restart(out, true);
-    // What had been seen to be missing was asked for, and none of it is kept.
-    else if (unseen > next) this.#backlog.skipTo(unseen, out);
   }
 
   /** The ask cannot be put, or its answer broke off. */
@@ -156,9 +152,9 @@ export class Sequencer {
   /** The link to the engine's event socket stands, or is lost. */
   takeLink(isLinked: boolean, nowMs: number, out: SequencerAction[]): void {
     if (!this.#options.canAsk) return;
-    this.#life.noteLink(isLinked);
+    this.#life.takeLink(isLinked);
     if (!isLinked || this.#wasLinked) {
-      this.#life.anchor ??= this.#backlog.witness;
+      this.#life.doubt(this.#backlog.witness, this.#backlog.unseen);
       // An answer under way may be that of another life.
       this.#dropAsk(out);
       this.#asks.reset();
@@ -208,8 +204,8 @@ export class Sequencer {
 
   #ask(nowMs: number, out: SequencerAction[]): void {
     // Without a link, who answers can be another life each time.
-    if (!this.#life.isLinked) this.#life.anchor ??= this.#backlog.witness;
-    const start = this.#life.anchor?.sequence ?? this.#backlog.next;
+    if (!this.#life.isLinked) this.#life.doubt(this.#backlog.witness, this.#backlog.unseen);
+    const start = this.#life.askStart ?? this.#backlog.next;
     const { id } = this.#asks.begin(start, this.#backlog, this.#metrics.lostBatches, nowMs);
     out.push({ kind: 'ask', id, start });
   }
@@ -234,17 +230,19 @@ export class Sequencer {
     if (ask !== null) out.push({ kind: 'drop', id: ask.id });
   }
 
-  #restart(out: SequencerAction[], mustAsk: boolean): void {
+  #restart(out: SequencerAction[], isByReplay: boolean): void {
     const backlog = this.#backlog;
+    const { unseen } = backlog;
     const clears = this.#options.clearsOnRestart && backlog.hasEmitted;
     // One clear is enough for what is lost with the old life as well.
     if (clears) backlog.hasEmitted = false;
     this.#metrics.engineRestarts++;
     this.#dropAsk(out);
     this.#asks.reset();
-    backlog.restart(out);
+    backlog.restart(isByReplay ? this.#life.oldNumbersEnd(unseen) : unseen, out);
     this.#life.restart();
-    this.#isAskDue = mustAsk;
+    // Only a replay can show where the new life is: what came live may be of either.
+    this.#isAskDue = isByReplay;
     out.push({ kind: 'restart', clears });
   }
 }

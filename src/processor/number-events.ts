@@ -2,10 +2,10 @@
  * Gives each event its publish id and encodes it once, for the plane and whoever else needs the bytes.
  *
  * Ids     from 1, +1 an event, over all ranks and tiers of a publisher.
- * Owns    one encode buffer; the bytes of a batch live until the next batch comes.
+ * Owns    one encode buffer; the bytes of a batch live until the next batch comes, or the end.
  * Source  ai-dynamo/dynamo 1.6.1: ids are given after dedup.
  */
-import { map, type OperatorFunction } from 'rxjs';
+import { finalize, map, type OperatorFunction } from 'rxjs';
 import { EncodeBuffer } from '../kernel/encode-buffer.ts';
 import type { PlacementBatch } from '../protocol/placement-event.ts';
 import type { Publisher } from '../protocol/publisher.ts';
@@ -33,6 +33,7 @@ export function numberEvents({
         publisher.nextEventId = nextEventId;
         return { events, firstEventId, encoded, ends };
       }),
+      finalize(() => encoded.free()),
     );
   };
 }

@@ -395,7 +395,7 @@ describe('a lost link', () => {
     const stream = Sequencing.flowing(3);
     expect(stream.relink()).toEqual(['ask 3']);
     expect(stream.live(6, 'new')).toEqual([]);
-    expect(stream.replayed(3, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+    expect(stream.replayed(3, 'new')).toEqual(['drop', 'restart!', 'ask 0']);
     const whole = [0, 1, 2, 3, 4, 5, 6].flatMap((sequence) => stream.replayed(sequence, 'new'));
     expect(whole).toEqual(['0', '1', '2', '3', '4', '5', '6']);
     stream.end();
@@ -403,17 +403,87 @@ describe('a lost link', () => {
     expect(stream.metrics.engineRestarts).toBe(1);
   });
 
-  test('one that is not that far yet is known by an empty answer', () => {
-    const stream = Sequencing.flowing(9);
-    expect(stream.relink()).toContain('ask 9');
-    expect(stream.end()).toEqual(['restart!', 'ask 0']);
-    expect([stream.replayed(0, 'new'), stream.end()]).toEqual([['0'], []]);
+  test('it loses what was missing before, not what it has sent itself since', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    stream.relink();
+    stream.live(9, 'new');
+    expect(stream.replayed(3, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+    expect(stream.lost).toBe(3);
+  });
+
+  test('one whose numbers go back while all is in doubt has sent none of those before', () => {
+    const stream = Sequencing.flowing(3);
+    stream.relink();
+    expect(stream.live(6)).toEqual([]);
+    expect(stream.live(5, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+  });
+
+  test('nor what came over a link that was lost again while it was in doubt', () => {
+    const stream = Sequencing.flowing(3);
+    stream.relink();
+    stream.live(9, 'new');
+    stream.unlink();
+    expect(stream.replayed(3, 'new')).toContain('restart!');
+    expect(stream.lost).toBe(0);
+  });
+
+  test('but what a replay without a link has shown of the old one', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    expect(stream.unlink()).toEqual(['drop', 'ask 3']);
+    stream.replayed(3);
+    stream.replayed(9);
+    stream.end();
+    expect(stream.pass(100)).toEqual(['ask 3']);
+    expect(stream.replayed(3, 'new')).toEqual(['drop', 'gap 6', 'restart!', 'ask 0']);
+    expect(stream.lost).toBe(6);
   });
 
   test('one that is not that far yet is known by its first live number', () => {
     const stream = Sequencing.flowing(9);
     stream.relink();
-    expect(stream.live(1, 'new')).toEqual(['drop', 'restart!', 'ask 0']);
+    expect(stream.end()).toEqual([]);
+    expect(stream.live(1, 'new')).toEqual(['restart!', 'ask 0']);
+  });
+
+  test('or by what it keeps below our mark, where it is idle', () => {
+    const stream = Sequencing.flowing(9);
+    expect(stream.relink()).toEqual(['ask 9']);
+    expect(stream.end()).toEqual([]);
+    expect(stream.pass(100)).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toEqual(['drop', 'restart!', 'ask 0']);
+    expect([0, 1].flatMap((sequence) => stream.replayed(sequence, 'new'))).toEqual(['0', '1']);
+    expect(stream.lost).toBe(0);
+  });
+
+  test('so it is where a hole was open: what is held is not taken for the new one', () => {
+    const stream = Sequencing.flowing(3);
+    stream.live(6);
+    stream.relink();
+    expect(stream.end()).toEqual([]);
+    expect(stream.pass(100)).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toEqual(['drop', 'gap 3', 'restart!', 'ask 0']);
+  });
+
+  test('one that keeps nothing at all is not judged', () => {
+    const stream = Sequencing.flowing(9);
+    stream.relink();
+    stream.end();
+    stream.pass(100);
+    expect([stream.end(), stream.pass(500)]).toEqual([[], []]);
+    expect(stream.live(10)).toEqual(['ask 0']);
+    expect(stream.end()).toEqual(['10']);
+    expect(stream.metrics.engineRestarts).toBe(0);
+  });
+
+  test('one that passes our mark behind an empty answer is asked again', () => {
+    const stream = Sequencing.flowing(3);
+    stream.relink();
+    stream.end();
+    stream.nowMs += 1000;
+    expect(stream.live(4, 'new')).toEqual(['ask 0']);
+    expect(stream.replayed(0, 'new')).toContain('restart!');
   });
 
   test('an answer that begins behind our mark is judged by its time', () => {
