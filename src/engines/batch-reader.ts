@@ -76,6 +76,7 @@ export class BatchReader {
   /** Gives the kernel's memory back; nothing more is read. */
   free(): void {
     this.#reader.free();
+    this.#plain.free();
   }
 
   /** What is found holds for every rank of the socket from then on. */

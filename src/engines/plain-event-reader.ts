@@ -4,10 +4,10 @@
  *
  * Plain    no adapter, salt, session, image, owner or extra key, and nothing wrong; see events.ts of the
  *          kernel.
- * Owns     nothing: events and lists are the arena's, and live until its next reset.
+ * Owns     room for the kernel's records; events and lists are the arena's, and live until its next reset.
  */
 import { ArenaPool } from '../kernel/arena-pool.ts';
-import { allocateBlock, views } from '../kernel/kernel.ts';
+import { allocateBlock, releaseBlock, views } from '../kernel/kernel.ts';
 import { TokenList } from '../kernel/token-list.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import { RawEvent } from '../protocol/native-batch.ts';
@@ -28,14 +28,14 @@ const HAS_GROUP = 8;
 const IS_LOCAL = 16;
 
 export class PlainEventReader {
-  readonly #records = allocateBlock(MAX_RECORDS * RECORD_WORDS * 4).address;
+  readonly #block = allocateBlock(MAX_RECORDS * RECORD_WORDS * 4);
 
   /** Appends up to `count` events to `out`, as far as they are plain; returns how many. */
   read(reader: MsgpackReader, count: number, out: RawEvent[]): number {
     let taken = 0;
     while (taken < count) {
       const wanted = Math.min(count - taken, MAX_RECORDS);
-      const got = reader.readPlainEvents(wanted, this.#records);
+      const got = reader.readPlainEvents(wanted, this.#block.address);
       for (let index = 0; index < got; index++) out.push(this.#eventOf(index));
       taken += got;
       if (got < wanted) break;
@@ -43,9 +43,14 @@ export class PlainEventReader {
     return taken;
   }
 
+  /** Gives its memory back; nothing may be read after it. */
+  free(): void {
+    releaseBlock(this.#block);
+  }
+
   #eventOf(index: number): RawEvent {
     const { u32, i32 } = views;
-    const at = (this.#records >>> 2) + index * RECORD_WORDS;
+    const at = (this.#block.address >>> 2) + index * RECORD_WORDS;
     const type = u32[at] as number;
     const flags = u32[at + 1] as number;
     const event = events.take();

@@ -94,6 +94,16 @@ const START_POSITION_AND_BLOCKS_PART = new ConstantBytes(START_POSITION_AND_BLOC
 const DATA_REMOVED_PART = new ConstantBytes(DATA_REMOVED);
 const DP_RANK_PART = new ConstantBytes(DP_RANK);
 
+/** By worker id and count of keys: they are the kernel's for good, and a worker's are all alike. */
+const made = new Map<string, Templates>();
+
+function templatesOf(workerId: bigint, keyCount: number): Templates {
+  const name = `${workerId} ${keyCount}`;
+  const present = made.get(name) ?? templates(workerId, keyCount);
+  made.set(name, present);
+  return present;
+}
+
 function templates(workerId: bigint, keyCount: number): Templates {
   const byTier = <Value>(of: (tier: StorageTier) => Value): Record<StorageTier, Value> => {
     const entries = STORAGE_TIERS.map((tier) => [tier, of(tier)] as const);
@@ -124,8 +134,8 @@ export class RouterEventEncoder {
   readonly #templatesWithSession: Templates;
 
   constructor(workerId: bigint) {
-    this.#templates = templates(workerId, 4);
-    this.#templatesWithSession = templates(workerId, 5);
+    this.#templates = templatesOf(workerId, 4);
+    this.#templatesWithSession = templatesOf(workerId, 5);
   }
 
   /** What stands around the numbers and blocks of a store without session or images. */
