@@ -3,8 +3,8 @@
  *
  * Bounds   `maxEvents` and `maxBytes`, whichever is reached first; the oldest go. One event over `maxBytes`
  *          leaves the ring empty.
- * Owns     a ring of bytes and one of their places, which double until they reach the bounds: no object
- *          an event.
+ * Owns     a ring of bytes and one of their places, which grow until they reach the bounds: no object an
+ *          event.
  */
 import type { RouterBatch } from '../protocol/router-event.ts';
 
@@ -15,6 +15,8 @@ export interface EventRingOptions {
 
 const FIRST_EVENTS = 256;
 const FIRST_BYTES = 1 << 16;
+/** In few steps: doubling copies as much again as there will be, and has the collector run each time. */
+const GROWTH = 8;
 
 export class EventRing {
   readonly #maxEvents: number;
@@ -105,7 +107,7 @@ export class EventRing {
   /** Events that fit the ring together, in one copy. */
   #pushAll(bytes: Uint8Array, ends: readonly number[]): void {
     const { length } = bytes;
-    while (this.byteCount + length > this.#maxBytes) this.#firstEventId++;
+    this.#makeRoomForBytes(length);
     if (this.byteCount + length > this.#bytes.length) this.#growBytes(this.byteCount + length);
     const at = this.#end % this.#bytes.length;
     const room = this.#bytes.length - at;
@@ -127,6 +129,19 @@ export class EventRing {
     this.#nextEventId += ends.length;
     this.#firstEventId = Math.max(this.#firstEventId, this.#nextEventId - begins.length);
     this.#end = begin;
+  }
+
+  /** The oldest events go, as many as it takes. */
+  #makeRoomForBytes(length: number): void {
+    const oldestBegin = this.#end + length - this.#maxBytes;
+    const begins = this.#begins;
+    let first = this.#firstEventId;
+    let slot = first % begins.length;
+    while (first < this.#nextEventId && (begins[slot] as number) < oldestBegin) {
+      first++;
+      if (++slot === begins.length) slot = 0;
+    }
+    this.#firstEventId = first;
   }
 
   #makeRoomForEvents(count: number): void {
@@ -152,7 +167,7 @@ export class EventRing {
     const kept = this.isEmpty ? new Uint8Array(0) : this.copyFrom(this.#firstEventId);
     const base = this.#end - kept.length;
     let size = this.#bytes.length;
-    while (size < needed) size *= 2;
+    while (size < needed) size *= GROWTH;
     this.#bytes = new Uint8Array(Math.min(size, this.#maxBytes));
     // Places count on from the new ring's begin.
     for (let id = this.#firstEventId; id < this.#nextEventId; id++) {

@@ -20,6 +20,9 @@ import { tierOfMedium } from './media.ts';
 
 export class EventFilter {
   readonly #compat: Compat;
+  // The medium asked for last, which the next event mostly repeats; no medium is the device.
+  #lastMedium: string | null = null;
+  #lastTier: StorageTier | undefined = 'device';
   /** Tier of the event accepted last. */
   storageTier: StorageTier = 'device';
   /** Digest of the namespace of the store accepted last. */
@@ -48,7 +51,7 @@ export class EventFilter {
       return null;
     }
     if (event.locality !== null && event.locality !== 'LOCAL') return 'non_local_locality';
-    const tier = tierOfMedium(event.medium, this.#compat);
+    const tier = this.#tierOf(event.medium);
     if (tier === undefined) return 'unknown_medium';
     this.storageTier = tier;
     return event.type === 'stored'
@@ -65,6 +68,13 @@ export class EventFilter {
   forgetRank(dpRank: number, forgetsGroups: boolean): void {
     this.#namespaces.forgetRank(dpRank);
     if (forgetsGroups) this.#groups.forgetRank(dpRank);
+  }
+
+  #tierOf(medium: string | null): StorageTier | undefined {
+    if (medium === this.#lastMedium) return this.#lastTier;
+    this.#lastMedium = medium;
+    this.#lastTier = tierOfMedium(medium, this.#compat);
+    return this.#lastTier;
   }
 
   free(): void {

@@ -36,6 +36,11 @@ export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
   }
 
   push(event: PlacementEvent, out: PlacementEvent[]): void {
+    // What cannot be split needs no limit, which is asked all the way down to the connection.
+    if (event.blockCount < 2) {
+      out.push(event);
+      return;
+    }
     const roomBytes = this.#maxMessageBytes() - MAX_ENVELOPE_HEAD_BYTES;
     if (this.#fits(event, roomBytes)) {
       out.push(event);
@@ -57,7 +62,6 @@ export class OversizeSplitter implements Stage<PlacementEvent, PlacementEvent> {
   }
 
   #fits(event: PlacementEvent, roomBytes: number): boolean {
-    if (event.blockCount < 2) return true;
     // Most events are far from the limit, so the bound decides without measuring.
     if (event.mmInfos === null && this.#atMost(event, event.blockCount) <= roomBytes) return true;
     return this.#measured(event) <= roomBytes;
