@@ -6,6 +6,8 @@
  */
 import { unpack } from 'msgpackr';
 import type { StorageTier } from '../../src/protocol/storage-tier.ts';
+import { eventsOf, modelEventOf } from '../support/published-events.ts';
+import { RouterIndexModel } from '../support/router-index-model.ts';
 import type { PublishedMessage } from '../support/scenarios.ts';
 
 export interface PlaneStore {
@@ -51,24 +53,27 @@ export class Plane {
   /** Blocks that were stored twice under different tokens hashes. */
   readonly unsteadyTokens: string[] = [];
   readonly #live = new Set<string>();
+  readonly #router = new RouterIndexModel();
   readonly #tokensHashes = new Map<string, bigint>();
 
   constructor(messages: readonly PublishedMessage[]) {
     this.sequences = messages.map(({ sequence }) => sequence);
     for (const { payload } of messages) {
       for (const event of unpack(payload) as RouterEvent[]) this.#take(event);
+      for (const event of eventsOf(payload)) this.#router.apply(modelEventOf(event));
     }
+  }
+
+  /** Blocks that a router's index holds: of a chain, what hangs below a removed block is gone with it. */
+  indexedByTier(): Record<StorageTier, number> {
+    const counts = { device: 0, host_pinned: 0, disk: 0, external: 0 };
+    for (const [tier] of this.#router.rows()) counts[tier]++;
+    return counts;
   }
 
   /** `tier hash` of each live block, sorted. */
   live(): string[] {
     return [...this.#live].sort();
-  }
-
-  liveByTier(): Record<StorageTier, number> {
-    const counts = { device: 0, host_pinned: 0, disk: 0, external: 0 };
-    for (const block of this.#live) counts[block.split(' ')[0] as StorageTier]++;
-    return counts;
   }
 
   #take({ storage_tier: tier, event, session_id }: RouterEvent): void {

@@ -58,7 +58,7 @@ export function describeStreams(streams: readonly Stream[]): void {
       test('leaves a router with the blocks that the engine holds', () => {
         const { plane, rank } = relayOf(outcome, compat);
         expect(liveDifference(plane, truth)).toEqual({ missing: [], wrong: [] });
-        expect(rank.blocks).toEqual(plane.liveByTier());
+        expect(rank.blocks).toEqual(plane.indexedByTier());
       });
 
       test('tells a router of each change in turn, and of no other', () => {
