@@ -1,4 +1,5 @@
 /** Settings of discovery: where routers find this relay, and where it finds its worker. */
+import { accountSettings } from './account-settings.ts';
 import {
   choice,
   etcdServers,
@@ -8,7 +9,7 @@ import {
   toggle,
   zmqBrokers,
 } from './kinds.ts';
-import type { Setting, SettingRows } from './setting.ts';
+import type { SettingRows } from './setting.ts';
 
 const DISCOVERIES = ['none', 'file', 'etcd'] as const;
 export type DiscoveryKind = (typeof DISCOVERIES)[number];
@@ -35,6 +36,8 @@ export interface DiscoverySettings {
   readonly zmqBroker: readonly string[] | null;
   readonly zmqBrokerEnabled: boolean;
 }
+
+const fromEnvironment = accountSettings('etcd');
 
 export const discoverySettings: SettingRows<DiscoverySettings> = {
   discovery: {
@@ -121,19 +124,3 @@ export const discoverySettings: SettingRows<DiscoverySettings> = {
     remedy: 'Set DYN_ZMQ_BROKER_URL to the address of the broker',
   },
 };
-
-/** Without a flag: what stands on a command line is readable to every process of the host. */
-function fromEnvironment(
-  environment: string,
-  help: string,
-  placeholder = 'TEXT',
-): Setting<string | null> {
-  return {
-    flag: null,
-    environment,
-    kind: nonEmptyText(placeholder),
-    fallback: null,
-    help,
-    remedy: 'Give the value of the etcd account, or unset it',
-  };
-}

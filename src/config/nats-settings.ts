@@ -1,6 +1,7 @@
 /** Settings of the NATS plane, under the names Dynamo gives them. */
-import { integer, natsServers, nonEmptyText, toggle } from './kinds.ts';
-import type { Setting, SettingRows } from './setting.ts';
+import { accountSettings } from './account-settings.ts';
+import { integer, natsServers, toggle } from './kinds.ts';
+import type { SettingRows } from './setting.ts';
 
 export interface NatsSettings {
   readonly natsServer: readonly string[];
@@ -16,6 +17,8 @@ export interface NatsSettings {
   readonly natsStartupConnectTimeoutSeconds: number;
   readonly natsResumeDelayMs: number;
 }
+
+const fromEnvironment = accountSettings('NATS');
 
 export const natsSettings: SettingRows<NatsSettings> = {
   natsServer: {
@@ -80,19 +83,3 @@ export const natsSettings: SettingRows<NatsSettings> = {
     remedy: 'Give the milliseconds that routers need to subscribe again',
   },
 };
-
-/** Without a flag: what stands on a command line is readable to every process of the host. */
-function fromEnvironment(
-  environment: string,
-  help: string,
-  placeholder = 'TEXT',
-): Setting<string | null> {
-  return {
-    flag: null,
-    environment,
-    kind: nonEmptyText(placeholder),
-    fallback: null,
-    help,
-    remedy: 'Give the value of the NATS account, or unset it',
-  };
-}
