@@ -2,8 +2,8 @@
  * Stage: one pure step of the data path, and the operator that runs one without a clock.
  *
  * A stage keeps its state in itself and pushes what it has completed to the caller's `out`, in order.
- * The operator carries batches: inside a batch a plain loop runs (measured: six operators cost
- * 160–200 ns an event one by one, 6 ns in batches of 20).
+ * The operator carries batches: inside a batch a plain loop runs, because a call of
+ * every operator an event costs more than most steps do.
  */
 import { Observable, type OperatorFunction } from 'rxjs';
 

@@ -1,6 +1,6 @@
 /**
- * PlainEventReader: events as nearly all are, read by the kernel many in a call (60 ns an event in place
- * of 250), with the outcome that event-array.ts and event-map.ts would have.
+ * PlainEventReader: events as nearly all are, read by the kernel many in a call (the step `read` of
+ * `npm run bench -- --in-process`), with the outcome that event-array.ts and event-map.ts would have.
  *
  * Plain    no adapter, salt, session, image, owner or extra key, and nothing wrong; see events.ts of the
  *          kernel.

@@ -175,7 +175,7 @@ function grow(segment: usize, wide: u32): bool {
 
 /**
  * Makes room for one more entry in a segment at half of its capacity: at three quarters a removal moves
- * twice as many entries back, which cost 15 ns an event.
+ * twice as many entries back.
  */
 // @ts-ignore: decorator
 @inline
