@@ -86,8 +86,6 @@ interface KernelExports {
   freeTable(table: number): void;
   countStored(table: number, list: number, count: number, maxEntries: number): number;
   releaseRemoved(table: number, list: number, count: number): number;
-  addMembers(table: number, list: number, count: number, maxEntries: number): number;
-  dropMembers(table: number, list: number, count: number): void;
   tagOf(table: number, low: number, high: number): number;
   copyKeys(table: number, out: number): number;
   namespaceOf(table: number, low: number, high: number, out: number): number;

@@ -67,24 +67,6 @@ export class RefcountTable extends KeyTable {
   }
 }
 
-/** A set of hashes. */
-export class U64Set extends KeyTable {
-  constructor() {
-    super(false);
-  }
-
-  /** Adds each hash, for at most `maxEntries` members; returns how many were refused. */
-  addAll(hashes: U64List, maxEntries: number): number {
-    const refused = wasm.addMembers(this.table, hashes.address, hashes.length, maxEntries);
-    views.refresh();
-    return refused;
-  }
-
-  deleteAll(hashes: U64List): void {
-    wasm.dropMembers(this.table, hashes.address, hashes.length);
-  }
-}
-
 export type NamespaceState = 'none' | 'namespaced' | 'ambiguous';
 const NAMESPACE_STATES = ['none', 'namespaced', 'ambiguous'] as const;
 

@@ -258,33 +258,6 @@ export function releaseRemoved(table: usize, list: usize, count: usize): usize {
   return (keep - list) >> 3;
 }
 
-/**
- * Makes each hash of a list a member (tag 1), whether it was one or not, for at most `maxEntries` keys;
- * returns how many were refused.
- */
-export function addMembers(table: usize, list: usize, count: usize, maxEntries: u32): u32 {
-  let refused: u32 = 0;
-  const end = list + (count << 3);
-  for (; list < end; list += 8) {
-    const key = load<u64>(list);
-    if (!claim(table, 0, key)) {
-      refused++;
-    } else if (load<u32>(atTag) == 0) {
-      if (load<u32>(table) < maxEntries) insert(table, key, 1);
-      else refused++;
-    }
-  }
-  return refused;
-}
-
-/** Drops each hash of a list that is a member. */
-export function dropMembers(table: usize, list: usize, count: usize): void {
-  const end = list + (count << 3);
-  for (; list < end; list += 8) {
-    if (find(table, 0, load<u64>(list)) != 0) removeFound(table);
-  }
-}
-
 /** Tag of a key, 0 where there is no entry. */
 export function tagOf(table: usize, key: u64): u32 {
   return find(table, load<u32>(table, 4), key);
