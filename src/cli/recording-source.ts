@@ -6,7 +6,7 @@
  * Reads   piece by piece, for files that are larger than memory; each pass opens the file anew.
  */
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { ConfigError, errorLine, messageOf } from '../errors.ts';
 import {
@@ -94,15 +94,33 @@ async function* recordingMessages(
   const file = openFile(path);
   try {
     const reader = new RecordingReader(file);
-    yield* reader.messages();
+    yield* inTurns(reader, reader.nextOffset);
     while (follow !== undefined && !follow.aborted) {
       // Half a member is the recorder's last one, which it has not finished.
       await sleep(FOLLOW_MS, undefined, { signal: follow }).catch(() => undefined);
-      yield* reader.messages(reader.nextOffset);
+      yield* inTurns(reader, reader.nextOffset);
     }
     if (reader.tornTail !== null) onTorn(reader.tornTail);
   } finally {
     file.close();
+  }
+}
+
+/**
+ * The messages from `offset` on, with a turn of the event loop between members: without one no
+ * signal and no timer is heard, and what a member took is given back late.
+ */
+async function* inTurns(
+  reader: RecordingReader,
+  offset: number,
+): AsyncGenerator<RecordedMessage, void> {
+  let memberOffset = offset;
+  for (const message of reader.messages(offset)) {
+    if (reader.nextOffset !== memberOffset) {
+      memberOffset = reader.nextOffset;
+      await turn();
+    }
+    yield message;
   }
 }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { openMessageFile } from '../../src/cli/recording-source.ts';
 import { batch, batchFrames, removeEvent, storeEvent } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { CliProcess, recordingOf, temporaryFolder } from './record-process.ts';
@@ -142,6 +143,23 @@ test('ends quietly when whoever reads it leaves', async () => {
   piped.stdout.destroy();
   const [code] = await once(piped, 'close');
   expect([code, errors]).toEqual([0, '']);
+});
+
+test('a signal and a timer are heard between the members of a file', async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  const members = Array.from({ length: 8 }, () => stream);
+  let messages = 0;
+  for await (const _ of openMessageFile(fileOf(recordingOf(...members))).messages({
+    onTorn: () => undefined,
+  })) {
+    messages++;
+    const end = performance.now() + 2;
+    while (performance.now() < end);
+  }
+  clearInterval(timer);
+  expect(messages).toBe(8 * stream.length);
+  expect(turns).toBeGreaterThanOrEqual(3);
 });
 
 /** The most memory that an inspecting process of this file has taken, in bytes. */
