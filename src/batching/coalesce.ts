@@ -37,17 +37,23 @@ export function coalesce(
       let lastFlushMs = nowMs();
       let deadline: Subscription | undefined;
 
+      /** How long what is pending may wait on; 0 where it is due. */
+      const remainingMs = (hasFlushed: boolean): number => {
+        if (timeoutMs === 0) return 0;
+        const now = nowMs();
+        if (hasFlushed) lastFlushMs = now;
+        return Math.max(lastFlushMs + timeoutMs - now, 0);
+      };
       const release = (out: PlacementBatch, isEnd: boolean): void => {
-        if (out.length > 0) lastFlushMs = nowMs();
-        const waitMs = lastFlushMs + timeoutMs - nowMs();
-        if (isEnd || waitMs <= 0) {
+        const waitMs = isEnd ? 0 : remainingMs(out.length > 0);
+        if (waitMs === 0) {
           coalescer.flush(out);
-          lastFlushMs = nowMs();
+          if (timeoutMs > 0) lastFlushMs = nowMs();
         }
         if (out.length > 0) subscriber.next(out);
         coalescer.keepPending();
         // One timer at a time: where a flush came first, it fires early and waits out the rest.
-        if (coalescer.hasPending) deadline ??= scheduler.schedule(onDeadline, Math.max(waitMs, 0));
+        if (coalescer.hasPending) deadline ??= scheduler.schedule(onDeadline, waitMs);
       };
       const onDeadline = (): void => {
         deadline = undefined;

@@ -27,6 +27,8 @@ export interface RefcountDedupOptions {
 export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
   readonly #options: RefcountDedupOptions;
   readonly #metrics: RelayMetrics;
+  /** Over all tables. */
+  #trackedBlocks = 0;
   readonly #tables = new RankTables<StorageTier, RefcountTable>(() => new RefcountTable());
 
   constructor(options: RefcountDedupOptions, metrics: RelayMetrics) {
@@ -48,7 +50,6 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
 
   #count(event: PlacementEvent): void {
     const { dpRank, storageTier, blockHashes } = event;
-    const { trackedBlocks } = this.#metrics;
     if (blockHashes.length === 0) return;
     const table = this.#tables.getOrMake(dpRank, storageTier);
     if (table === undefined) {
@@ -57,9 +58,10 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     }
     if (this.#options.fullReports === true && isFullReport(event, table)) return;
     const before = table.size;
-    const free = this.#options.maxTrackedBlocks - this.#trackedBlocks();
-    this.#metrics.untrackedBlocks += table.countStored(blockHashes, before + Math.max(free, 0));
-    trackedBlocks[storageTier] += table.size - before;
+    const free = Math.max(this.#options.maxTrackedBlocks - this.#trackedBlocks, 0);
+    const refused = table.countStored(blockHashes, before + free);
+    if (refused > 0) this.#metrics.untrackedBlocks += refused;
+    this.#note(storageTier, table.size - before);
   }
 
   /** Takes the removed blocks from the counts; false where no removal is left to tell of. */
@@ -70,23 +72,23 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     if (table !== undefined) {
       const before = table.size;
       table.releaseRemoved(blockHashes);
-      this.#metrics.trackedBlocks[storageTier] += table.size - before;
+      this.#note(storageTier, table.size - before);
     }
-    this.#metrics.suppressedRemoves += named - blockHashes.length;
-    if (blockHashes.length === 0) return false;
+    const kept = blockHashes.length;
+    if (kept < named) this.#metrics.suppressedRemoves += named - kept;
+    if (kept === 0) return false;
     this.#options.onLastCopyGone?.(event);
     return true;
   }
 
   #forgetRank(dpRank: number): void {
-    this.#tables.forgetRank(dpRank, ({ size }, tier) => {
-      this.#metrics.trackedBlocks[tier] -= size;
-    });
+    this.#tables.forgetRank(dpRank, ({ size }, tier) => this.#note(tier, -size));
   }
 
-  #trackedBlocks(): number {
-    const { device, host_pinned, disk, external } = this.#metrics.trackedBlocks;
-    return device + host_pinned + disk + external;
+  #note(storageTier: StorageTier, moreBlocks: number): void {
+    if (moreBlocks === 0) return;
+    this.#trackedBlocks += moreBlocks;
+    this.#metrics.trackedBlocks[storageTier] += moreBlocks;
   }
 }
 

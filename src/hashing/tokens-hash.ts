@@ -78,9 +78,14 @@ export interface TokensHashInput {
   readonly padTokenIds: PadTokenIds;
 }
 
-/** One hash a block. The tokens must suffice for `blockCount` windows. */
-export function tokensHashes(input: TokensHashInput): U64List {
-  const { tokens, blockSize, blockCount, isEagle, seed, mmInfos } = input;
+/** One hash a block, of blocks without images. The tokens must suffice for `blockCount` windows. */
+export function textHashes(
+  tokens: TokenList,
+  blockSize: number,
+  blockCount: number,
+  isEagle: boolean,
+  seed: U64Words,
+): U64List {
   const hashes = U64List.pooled(blockCount);
   wasm.hashWindows(
     tokens.address,
@@ -91,6 +96,13 @@ export function tokensHashes(input: TokensHashInput): U64List {
     seed.high,
     hashes.address,
   );
+  return hashes;
+}
+
+/** One hash a block. The tokens must suffice for `blockCount` windows. */
+export function tokensHashes(input: TokensHashInput): U64List {
+  const { tokens, blockSize, blockCount, isEagle, seed, mmInfos } = input;
+  const hashes = textHashes(tokens, blockSize, blockCount, isEagle, seed);
   if (mmInfos !== null) rehashBlocksWithImages(input, mmInfos, hashes);
   return hashes;
 }

@@ -30,6 +30,7 @@ export interface RankMatch {
 
 export class BlockIndex {
   readonly #maxBlocks: number;
+  #size = 0;
   readonly #metrics: RelayMetrics;
   readonly #tiers = new RankTables<StorageTier, RouterTier>((storageTier) =>
     storageTier === 'device' ? new DeviceTree() : new EdgeTier(),
@@ -48,8 +49,7 @@ export class BlockIndex {
 
   /** Blocks held, over all ranks and tiers. */
   get size(): number {
-    const { device, host_pinned, disk, external } = this.#metrics.liveBlocks;
-    return device + host_pinned + disk + external;
+    return this.#size;
   }
 
   /** Ranks that hold or held a block, lowest first. */
@@ -85,9 +85,7 @@ export class BlockIndex {
 
   free(): void {
     for (const dpRank of this.dpRanks) {
-      this.#tiers.forgetRank(dpRank, ({ size }, tier) => {
-        this.#metrics.liveBlocks[tier] -= size;
-      });
+      this.#tiers.forgetRank(dpRank, ({ size }, tier) => this.#note(tier, -size));
     }
   }
 
@@ -100,9 +98,10 @@ export class BlockIndex {
       return;
     }
     const before = tier.size;
-    const free = Math.max(this.#maxBlocks - this.size, 0);
-    this.#metrics.unindexedBlocks += tier.store(event, tokensHashes, before + free);
-    this.#metrics.liveBlocks[storageTier] += tier.size - before;
+    const free = Math.max(this.#maxBlocks - this.#size, 0);
+    const refused = tier.store(event, tokensHashes, before + free);
+    if (refused > 0) this.#metrics.unindexedBlocks += refused;
+    this.#note(storageTier, tier.size - before);
   }
 
   #remove({ dpRank, storageTier, blockHashes }: PlacementEvent): void {
@@ -110,12 +109,18 @@ export class BlockIndex {
     if (tier === undefined) return;
     const before = tier.size;
     tier.remove(blockHashes);
-    this.#metrics.liveBlocks[storageTier] += tier.size - before;
+    this.#note(storageTier, tier.size - before);
+  }
+
+  #note(storageTier: StorageTier, moreBlocks: number): void {
+    if (moreBlocks === 0) return;
+    this.#size += moreBlocks;
+    this.#metrics.liveBlocks[storageTier] += moreBlocks;
   }
 
   #clearRank(dpRank: number): void {
     for (const [storageTier, tier] of this.#tiers.tablesOf(dpRank) ?? []) {
-      this.#metrics.liveBlocks[storageTier] -= tier.size;
+      this.#note(storageTier, -tier.size);
       tier.clear();
     }
   }

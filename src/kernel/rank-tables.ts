@@ -12,6 +12,10 @@ export class RankTables<Key, Table extends { free(): void }> {
   readonly #newTable: (key: Key) => Table;
   readonly #maxKeys: number;
   readonly #ranks = new Map<number, Map<Key, Table>>();
+  // The table asked for last, which the next event mostly wants again.
+  #lastRank = -1;
+  #lastKey: Key | undefined;
+  #last: Table | undefined;
 
   constructor(newTable: (key: Key) => Table, maxKeys: number = Number.POSITIVE_INFINITY) {
     this.#newTable = newTable;
@@ -23,23 +27,38 @@ export class RankTables<Key, Table extends { free(): void }> {
     return this.#ranks.keys();
   }
 
+  /** True where no rank has a table. */
+  get isEmpty(): boolean {
+    return this.#ranks.size === 0;
+  }
+
   get(dpRank: number, key: Key): Table | undefined {
-    return this.#ranks.get(dpRank)?.get(key);
+    if (dpRank === this.#lastRank && key === this.#lastKey) return this.#last;
+    return this.#remember(dpRank, key, this.#ranks.get(dpRank)?.get(key));
   }
 
   /** Undefined where a bound keeps from it. */
   getOrMake(dpRank: number, key: Key): Table | undefined {
+    return this.get(dpRank, key) ?? this.#remember(dpRank, key, this.#make(dpRank, key));
+  }
+
+  #make(dpRank: number, key: Key): Table | undefined {
     let tables = this.#ranks.get(dpRank);
     if (tables === undefined) {
       if (this.#ranks.size >= MAX_RANKS) return undefined;
       tables = new Map();
       this.#ranks.set(dpRank, tables);
     }
-    let table = tables.get(key);
-    if (table === undefined && tables.size < this.#maxKeys) {
-      table = this.#newTable(key);
-      tables.set(key, table);
-    }
+    if (tables.size >= this.#maxKeys) return undefined;
+    const table = this.#newTable(key);
+    tables.set(key, table);
+    return table;
+  }
+
+  #remember(dpRank: number, key: Key | undefined, table: Table | undefined): Table | undefined {
+    this.#lastRank = dpRank;
+    this.#lastKey = key;
+    this.#last = table;
     return table;
   }
 
@@ -54,5 +73,6 @@ export class RankTables<Key, Table extends { free(): void }> {
       table.free();
     }
     this.#ranks.delete(dpRank);
+    this.#remember(-1, undefined, undefined);
   }
 }

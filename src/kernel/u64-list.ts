@@ -108,6 +108,9 @@ export class U64List {
 
   /** Whether `parent` (where `hasParent`) or an entry occurs again in the list. */
   repeats(hasParent: boolean, parentLow: number, parentHigh: number): boolean {
+    if (this.length === 1) {
+      return hasParent && this.lowAt(0) === parentLow && this.highAt(0) === parentHigh;
+    }
     const found = wasm.repeats(this.address, this.length, hasParent ? 1 : 0, parentLow, parentHigh);
     views.refresh();
     return found !== 0;

@@ -29,8 +29,19 @@ export function readFrames(
   const [, sequence, payload] = frames;
   if (frames.length !== 3 || sequence === undefined || payload === undefined) return 'frames';
   if (sequence.length !== SEQUENCE_BYTES) return 'sequence';
-  const view = new DataView(sequence.buffer, sequence.byteOffset, SEQUENCE_BYTES);
-  const number = view.getBigUint64(0);
+  const number = u64At(sequence);
   if (number === END_MARKER && diverges(compat, 'end-marker')) return 'sequence';
   return { sequence: number, payload, arrivedAtMs };
+}
+
+/** Big-endian. A DataView for each message would cost more than all that is made of its number. */
+function u64At(bytes: Uint8Array): bigint {
+  const high = u32At(bytes, 0);
+  const low = BigInt(u32At(bytes, 4));
+  return high === 0 ? low : (BigInt(high) << 32n) | low;
+}
+
+function u32At(bytes: Uint8Array, at: number): number {
+  const [a = 0, b = 0, c = 0, d = 0] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
 }

@@ -89,6 +89,7 @@ export class CacheNamespaces {
   }
 
   #table(dpRank: number, tier: StorageTier): NamespaceTable | undefined {
-    return this.#tables.get(dpRank, this.#key(tier));
+    // Of most engines no event ever names a salt.
+    return this.#tables.isEmpty ? undefined : this.#tables.get(dpRank, this.#key(tier));
   }
 }

@@ -10,7 +10,7 @@
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs; tokens hashes: src/hashing.
  */
 import type { PadTokenIds } from '../hashing/pad-tokens.ts';
-import { hashSeed, tokensHashes, wholeBlocks } from '../hashing/tokens-hash.ts';
+import { hashSeed, textHashes, tokensHashes, wholeBlocks } from '../hashing/tokens-hash.ts';
 import { U64List } from '../kernel/u64-list.ts';
 import type { U64Words } from '../kernel/xxh3.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
@@ -31,10 +31,10 @@ export interface ConverterOptions extends PadTokenIds {
 
 /** What the batch and the filter know about an event. */
 export interface EventContext {
-  readonly dpRank: number;
-  readonly storageTier: StorageTier;
-  readonly namespace: U64Words | null;
-  readonly arrivedAtMs: number;
+  dpRank: number;
+  storageTier: StorageTier;
+  namespace: U64Words | null;
+  arrivedAtMs: number;
 }
 
 export class Converter {
@@ -125,15 +125,12 @@ export class Converter {
     mmInfos: (MmInfo | null)[] | null,
   ): U64List {
     if (event.tokens === null || blockCount === 0) return new U64List(0);
-    return tokensHashes({
-      tokens: event.tokens,
-      blockSize: this.#options.blockSize,
-      blockCount,
-      isEagle: event.isEagle,
-      seed: hashSeed(event.loraName, namespace),
-      mmInfos,
-      padTokenIds: this.#options,
-    });
+    const { tokens, isEagle } = event;
+    const { blockSize } = this.#options;
+    const seed = hashSeed(event.loraName, namespace);
+    if (mmInfos === null) return textHashes(tokens, blockSize, blockCount, isEagle, seed);
+    const padTokenIds = this.#options;
+    return tokensHashes({ tokens, blockSize, blockCount, isEagle, seed, mmInfos, padTokenIds });
   }
 }
 

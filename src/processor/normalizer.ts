@@ -16,7 +16,7 @@ import {
 } from '../protocol/native-batch.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import type { RankCleared } from '../protocol/rank-cleared.ts';
-import { Converter, type ConverterOptions } from './converter.ts';
+import { Converter, type ConverterOptions, type EventContext } from './converter.ts';
 import { EventFilter } from './event-filter.ts';
 import { hasUnknownExtraKey } from './extra-key-texts.ts';
 import { mediumLabel } from './media.ts';
@@ -34,11 +34,19 @@ export class Normalizer {
   readonly #metrics: RelayMetrics;
   readonly #filter: EventFilter;
   readonly #converter: Converter;
+  /** One for all events, which would otherwise leave one each to the garbage collector. */
+  readonly #context: EventContext = {
+    dpRank: 0,
+    storageTier: 'device',
+    namespace: null,
+    arrivedAtMs: 0,
+  };
   #nextRawEventId = 0;
   /** Events of one kind come in runs, which are counted as a whole. */
   #runType: RawEventType = 'stored';
   #runMedium: string | null = null;
   #runLength = 0;
+  #runFiltered = 0;
 
   constructor(options: NormalizerOptions, metrics: RelayMetrics) {
     this.#options = options;
@@ -105,27 +113,30 @@ export class Normalizer {
       : filter.rejection(dpRank, event, this.#nextRawEventId);
     if (reason !== null) {
       metrics.filtered[event.type][reason]++;
+      this.#runFiltered++;
       return null;
     }
-    metrics.accepted[event.type]++;
     if (event.type === 'stored') this.#countIgnoredFields(event);
-    const { storageTier, namespace } = filter;
-    const placement = this.#converter.convert(event, {
-      dpRank,
-      storageTier,
-      namespace,
-      arrivedAtMs,
-    });
+    const context = this.#context;
+    context.dpRank = dpRank;
+    context.storageTier = filter.storageTier;
+    context.namespace = filter.namespace;
+    context.arrivedAtMs = arrivedAtMs;
+    const placement = this.#converter.convert(event, context);
     if (placement.type === 'stored') this.#noteBlockSize(event, placement.blockCount);
     if (placement.type === 'cleared') metrics.noteClear('engine');
     return placement;
   }
 
   #countRun(): void {
-    if (this.#runLength === 0) return;
-    this.#metrics.received[this.#runType] += this.#runLength;
-    this.#metrics.engineEvents[this.#runType][mediumLabel(this.#runMedium)] += this.#runLength;
+    const type = this.#runType;
+    const length = this.#runLength;
+    if (length === 0) return;
+    this.#metrics.received[type] += length;
+    this.#metrics.engineEvents[type][mediumLabel(this.#runMedium)] += length;
+    this.#metrics.accepted[type] += length - this.#runFiltered;
     this.#runLength = 0;
+    this.#runFiltered = 0;
   }
 
   #noteBlockSize(event: RawEvent, blockCount: number): void {

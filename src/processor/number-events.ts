@@ -26,10 +26,11 @@ export function numberEvents({
         const encoder = publisher.events;
         const firstEventId = publisher.nextEventId;
         let nextEventId = firstEventId;
-        const ends = events.map((event) => {
+        const ends: number[] = [];
+        for (const event of events) {
           encoder.encode(encoded, event, nextEventId++);
-          return encoded.length;
-        });
+          ends.push(encoded.length);
+        }
         publisher.nextEventId = nextEventId;
         return { events, firstEventId, encoded, ends };
       }),

@@ -61,12 +61,17 @@ function countPublished(
   end: number,
   metrics: RelayMetrics,
 ): void {
-  const { publishedEvents, publishedBlocks } = metrics;
-  for (let index = first; index < end; index++) {
-    const { type, blockCount } = events[index] as PlacementEvent;
-    publishedEvents[type]++;
-    publishedBlocks[type] += blockCount;
-  }
   const { arrivedAtMs } = events[first] as PlacementEvent;
+  // Events of one kind come in runs, which are counted as a whole.
+  for (let index = first; index < end; ) {
+    const { type } = events[index] as PlacementEvent;
+    const start = index;
+    let blocks = 0;
+    for (; index < end && (events[index] as PlacementEvent).type === type; index++) {
+      blocks += (events[index] as PlacementEvent).blockCount;
+    }
+    metrics.publishedEvents[type] += index - start;
+    metrics.publishedBlocks[type] += blocks;
+  }
   metrics.relayLatencySeconds.observe((performance.now() - arrivedAtMs) / 1000);
 }
