@@ -52,6 +52,11 @@ ENGINES = {
                                 "dynamo/vllm/*.py", "dynamo/sglang/*.py", "ai_dynamo-*.dist-info/METADATA"]),
 }
 
+# what makes keys in Mooncake Store needs more of the wheel; a folder of its own, as only mooncake_keys.py asks for it
+ENGINES["vllm-mooncake"] = ("vllm", [
+    *ENGINES["vllm"][1], "vllm/distributed/kv_transfer/kv_connector/v1/mooncake/store/data.py",
+])
+
 DEFAULTS = ["vllm==0.33.0", "sglang==0.5.23", "lmcache==0.5.6", "mooncake-master==0.3.14",
             "mooncake-client==0.3.13.post1", "ai-dynamo==1.6.1"]
 HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0", "0.20.0", "0.22.0", "0.24.0",
