@@ -89,7 +89,7 @@ def sglang():
     })
     import importlib
     made_by = importlib.import_module(store).MooncakeStore
-    from sglang.srt.mem_cache.utils import get_storage_hash_str, hash_str_to_int64
+    from sglang.srt.mem_cache.utils import compute_node_event_hash_values, get_storage_hash_str, hash_str_to_int64
 
     pages = get_storage_hash_str(TOKENS, page_size=BLOCK)
     pool = lambda count: types.SimpleNamespace(get_page_buffer_meta=lambda _i: ([0] * count, [0] * count))
@@ -107,6 +107,15 @@ def sglang():
         per_page = len(keys) // len(pages)
         for index, key in enumerate(keys):
             line("sglang==0.5.23", key, [hash_str_to_int64(pages[index // per_page])], case=case)
+
+    class Key(list):  # what the two chains read of a radix key
+        extra_key = None
+        cache_salt = "tenant-a"
+
+    salted = types.SimpleNamespace(key=Key(TOKENS), parent=None, hash_value=None, event_hash_value=None)
+    in_events = compute_node_event_hash_values(salted, BLOCK)
+    for page, event_hash in zip(get_storage_hash_str(salted.key, page_size=BLOCK), in_events):
+        line("sglang==0.5.23", f"deepseek_{page}__k", [hash_str_to_int64(event_hash)], case="salt", matches=False)
 
 
 def lmcache():
