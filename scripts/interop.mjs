@@ -5,8 +5,9 @@
  *   --all-versions    every engine version of test/peers/fetch_engines.py, not only the newest;
  *                     KVRELAY_INTEROP_ALL_VERSIONS=1 does the same
  *
- * Needs    python3 with venv, and PyPI the first time: about 600 MB of wheels pass through, Dynamo's runtime
- *          among them, which the benchmark uses too.
+ * Needs    python3 with venv, and PyPI the first time: about 700 MB of wheels pass through, Dynamo's runtime
+ *          among them, which the benchmark uses too. Mooncake needs Linux, and InfiniBand libraries, which come
+ *          from Debian packages (`apt-get download`) where they are not installed.
  * Missing  parts are left out and named at the end; with KVRELAY_REQUIRE_ALL=1 each is a failure.
  * Writes   only the cache folder (`.cache`, or KVRELAY_CACHE_DIR).
  */
@@ -18,7 +19,9 @@ import { findDynamo } from '../bench/dynamo-env.mjs';
 import { offerNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
-const ENGINES = ['vllm', 'sglang', 'ai-dynamo'];
+const ENGINES = ['vllm', 'sglang', 'ai-dynamo', 'mooncake-master', 'mooncake-client'];
+/** It alone asks for the system libraries that it shares with the master: one download at a time. */
+const ENGINE_WITH_LIBRARIES = 'mooncake-client';
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];
 const MIN_PYTHON_MINOR = 11;
 const VENV_TIMEOUT_MS = 180_000;
@@ -104,7 +107,8 @@ async function fetchEngines(python, allVersions) {
     if (list.status !== 0) fail(`test/peers/fetch_engines.py cannot be run: ${list.lastLines}`);
     const fetched = [];
     for (const item of list.stdout.trim().split('\n')) {
-      const bound = ['--seconds', String(WHEEL_TIMEOUT_SECONDS), '--no-debs'];
+      const bound = ['--seconds', String(WHEEL_TIMEOUT_SECONDS)];
+      if (engine !== ENGINE_WITH_LIBRARIES) bound.push('--no-debs');
       const { status, lastLines } = await runPython(python, [...bound, item]);
       if (status === 0) fetched.push(item);
       else failures.push(`no ${item}: ${lastLines}`);

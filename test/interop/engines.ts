@@ -1,8 +1,11 @@
 /** Which engines this run has: what `scripts/interop.mjs` has fetched, and with which Python. */
 import { natsServerAvailable } from '../support/nats-server.ts';
 
-/** `ai-dynamo` is no engine, but is fetched like one: its workers are what bridges/dynamo starts. */
-export type EngineName = 'vllm' | 'sglang' | 'ai-dynamo';
+/**
+ * `ai-dynamo` is no engine, but is fetched like one: its workers are what bridges/dynamo starts. So are the two
+ * halves of Mooncake Store.
+ */
+export type EngineName = 'vllm' | 'sglang' | 'ai-dynamo' | 'mooncake-master' | 'mooncake-client';
 
 export interface EngineVersion {
   readonly engine: EngineName;
@@ -14,6 +17,8 @@ const NEWEST: Readonly<Record<EngineName, string>> = {
   vllm: '0.33.0',
   sglang: '0.5.23',
   'ai-dynamo': '1.6.1',
+  'mooncake-master': '0.3.14',
+  'mooncake-client': '0.3.13.post1',
 };
 
 /** Python with the packages of test/peers; empty where there is none. */
@@ -29,7 +34,7 @@ const ALL_FETCHED: readonly EngineVersion[] = (process.env.KVRELAY_INTEROP_ENGIN
 
 /** Nothing is fetched in a test; without an entry here a version does not run. */
 export const FETCHED: readonly EngineVersion[] = ALL_FETCHED.filter(
-  ({ engine }) => engine !== 'ai-dynamo',
+  ({ engine }) => engine === 'vllm' || engine === 'sglang',
 );
 
 export const FETCHED_WORKERS: readonly EngineVersion[] = ALL_FETCHED.filter(

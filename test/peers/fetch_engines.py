@@ -17,6 +17,7 @@ The cache folder is $KVRELAY_ENGINES, else `engines` in $KVRELAY_CACHE_DIR, else
 from __future__ import annotations
 
 import argparse
+import ctypes.util
 import fnmatch
 import os
 import shutil
@@ -52,6 +53,11 @@ ENGINES = {
                                 "dynamo/vllm/*.py", "dynamo/sglang/*.py", "ai_dynamo-*.dist-info/METADATA"]),
 }
 
+# what makes keys in Mooncake Store needs more of the wheel; a folder of its own, as only mooncake_keys.py asks for it
+ENGINES["vllm-mooncake"] = ("vllm", [
+    *ENGINES["vllm"][1], "vllm/distributed/kv_transfer/kv_connector/v1/mooncake/store/data.py",
+])
+
 DEFAULTS = ["vllm==0.33.0", "sglang==0.5.23", "lmcache==0.5.6", "mooncake-master==0.3.14",
             "mooncake-client==0.3.13.post1", "ai-dynamo==1.6.1"]
 HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0", "0.20.0", "0.22.0", "0.24.0",
@@ -61,6 +67,7 @@ HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0
 
 # shared objects that mooncake's binaries want from the system (InfiniBand user-space
 # libraries); unpacked from Debian packages beside the wheels, nothing is installed
+LIBRARIES = ["ibverbs", "nl-3", "nl-route-3"]
 DEBS = ["libibverbs1", "libnl-3-200", "libnl-route-3-200", "ibverbs-providers"]
 
 
@@ -115,15 +122,21 @@ def fetch_debs() -> Path:
     root = CACHE / "debs"
     if not (root / ".complete").is_file():
         root.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["apt-get", "download", *DEBS], cwd=root, check=True, stdout=subprocess.DEVNULL)
+        try:
+            subprocess.run(["apt-get", "download", *DEBS], cwd=root, check=True, stdout=subprocess.DEVNULL)
+            for deb in root.glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", deb.name, "root"], cwd=root, check=True)
+        except (OSError, subprocess.CalledProcessError) as e:
+            raise SystemExit(f"no {', '.join(DEBS)}: install them, or make `apt-get download` work ({e})")
         for deb in root.glob("*.deb"):
-            subprocess.run(["dpkg-deb", "-x", deb.name, "root"], cwd=root, check=True)
             deb.unlink()
         (root / ".complete").touch()
     return root / "root"
 
 
 def library_path() -> str:
+    if all(ctypes.util.find_library(name) for name in LIBRARIES):
+        return ""
     found = {str(p.parent) for p in fetch_debs().rglob("*.so.*")}
     return ":".join(sorted(found, key=len))
 
