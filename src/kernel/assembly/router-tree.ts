@@ -65,6 +65,8 @@ import {
   unindex,
 } from './names';
 
+import { noteNames } from './warm';
+
 const TREE_SHIFT: u32 = 6;
 const CHILDREN: usize = 4;
 const ROOT: usize = 8;
@@ -325,6 +327,7 @@ export function treeStore(
   count: u32,
   maxLive: u32,
 ): u32 {
+  noteNames(load<u32>(tree));
   const live = load<u32>(tree, LIVE);
   const room = maxLive > live ? maxLive - live : 0;
   let taken = count;
