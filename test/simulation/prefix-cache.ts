@@ -25,19 +25,28 @@ export class PrefixCache {
   readonly #random: Random;
   readonly #habits: CacheHabits;
   readonly #counts = new BlockCounts();
+  #news = 0;
 
   constructor(random: Random, habits: CacheHabits) {
     this.#random = random;
     this.#habits = habits;
   }
 
-  /** The events of one batch. */
-  step(): CacheOp[] {
-    return Array.from({ length: this.#random.between(1, 3) }, () => {
+  /** The events of one batch, few unless told how many. */
+  step(count: number = this.#random.between(1, 3)): CacheOp[] {
+    return Array.from({ length: count }, () => {
       const op = this.#next();
       this.#counts.apply(0, op);
       return op;
     });
+  }
+
+  /** A block that it has never had: whoever hears of it knows that it is up to date. */
+  storeNew(): CacheOp {
+    const hashes = [hashOf(PROMPTS, this.#news++)];
+    const op: CacheOp = { kind: 'store', tier: 'device', parent: null, hashes };
+    this.#counts.apply(0, op);
+    return op;
   }
 
   #next(): CacheOp {

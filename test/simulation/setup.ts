@@ -36,6 +36,15 @@ export interface Setup {
   readonly faultyMs: number;
   readonly faults: readonly FaultKind[];
   readonly answers: readonly AnswerKind[];
+  readonly routers: number;
+  /** Each router joins so long after the one before it. */
+  readonly joinMs: number;
+  readonly requestPlane: 'tcp' | 'nats';
+  readonly codec: 'msgpack' | 'json';
+  /** Events kept for routers that miss a few. */
+  readonly ringEvents: number;
+  /** Pauses of a dump behind each of its events. */
+  readonly dumpPacesMs: readonly number[];
   /** Whether engines go on working behind the last fault, so that nothing stays unseen. */
   readonly worksOn: boolean;
 }
@@ -71,11 +80,24 @@ export function setupOf(random: Random): Setup {
     asMaps: of('form').chance(0.5),
     headStart: of('head start').pick([0, 0, 3, 30]),
     faultyMs,
-    faults: FAULT_KINDS.filter((kind) => of(kind).chance(0.35)),
+    faults: FAULT_KINDS.filter((kind) => of(kind).chance(SHARES[kind] ?? 0.35)),
     answers: answersOf(of('answers')),
+    routers: of('routers').pick([1, 1, 2, 3]),
+    joinMs: of('join').pick([0, 0, 300, 4000]),
+    requestPlane: of('request plane').pick(['tcp', 'tcp', 'nats'] as const),
+    codec: of('codec').pick(['msgpack', 'msgpack', 'json'] as const),
+    ringEvents: orTight(of('ring'), 0.4, AMPLE, [1, 40]),
+    dumpPacesMs: of('dump pace').pick([[0], [0, 1], [1, 5, 30]]),
     worksOn: !hasReplay || hidesRestarts || of('end').chance(0.6),
   };
 }
+
+/** Of histories with a kind of fault, where it is not a third of them. */
+const SHARES: Partial<Record<FaultKind, number>> = {
+  // Takes its time.
+  flood: 0.08,
+  'router loses messages': 0.6,
+};
 
 /** Of an engine while faults happen, about: longer histories find little more, and take their time. */
 const MAX_STEPS = 150;
