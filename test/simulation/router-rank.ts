@@ -41,7 +41,7 @@ export class RouterRank {
   query: RunningQuery | null = null;
   /** Ids that were skipped for good, from the present source, since its last dump. */
   holes: number[] = [];
-  /** An answer that no relay may give. */
+  /** Answers that no relay may give. */
   faults: string[] = [];
 
   constructor(rank: number, ask: AskSource) {
@@ -69,6 +69,8 @@ export class RouterRank {
     this.#target = target;
     this.#cursor = 0;
     this.#buffered = [];
+    // A source that is on its way out may answer under its next publisher id.
+    this.faults = [];
     this.#empty();
     if (target !== null) this.#begin(null);
   }
@@ -82,6 +84,9 @@ export class RouterRank {
   /** Null: no attempt was answered, and there will be no other one. */
   takeAnswer(answer: QueryAnswer | null): void {
     this.query = null;
+    if (answer?.kind === 'too_new' || answer?.kind === 'invalid_range') {
+      this.faults.push(`it was answered ${answer.kind}`);
+    }
     if (answer?.kind === 'tree_dump_failed') {
       // Nothing moves: the next event shows the hole again.
       this.#buffered = [];
@@ -94,6 +99,8 @@ export class RouterRank {
       if (events.some(({ rank, workerId }) => !this.#isOurs(rank, workerId))) {
         this.faults.push('an answer with events of another source');
       }
+      if (isDump && events.some(({ kind }) => kind === 'X'))
+        this.faults.push('a dump with a clear');
       for (const event of events) {
         if (isDump || Number(event.id) > this.#cursor) this.#router.apply(modelEventOf(event));
       }

@@ -187,9 +187,9 @@ export class World {
     const { setup, clock } = this;
     const log = this.#logOf(ranks);
     const random = this.#random.fork(`party ${ranks.join()}`);
-    const { clears, lowerTiers, bufferBatches, stepMs, asMaps } = setup;
+    const { bufferBatches, stepMs, asMaps } = setup;
     const engine = new SimulatedEngine(
-      { ranks, bufferBatches, stepMs, asMaps, habits: { clears, lowerTiers } },
+      { ranks, bufferBatches, stepMs, asMaps, habits: setup },
       clock,
       random.fork('engine'),
       new Witness(),
@@ -213,13 +213,11 @@ export class World {
     path.kinds = setup.answers;
     path.blockedUntilMs = party.replaysBlockedUntilMs;
     listener.attach({ clock, witness: engine.witness, transport: path, log });
-    party.listener = listener;
-    party.path = path;
+    Object.assign(party, { listener, path });
     link.attach(listener);
   }
 
   #query(rank: number): void {
-    // The next relay is another source, which begins anew.
     this.#later(DUMP_MS, () => {
       const dump = this.#dumpOf(rank);
       if (dump !== null) this.subscriber.takeDump(rank, dump);
@@ -234,6 +232,7 @@ export class World {
     }
   }
 
+  /** Null without a relay: the next one is another source, which begins anew. */
   #dumpOf(rank: number): Dump | null {
     const watch = this.process?.watches[rank];
     return watch ? { lastEventId: watch.relay.lastEventId ?? 0, published: watch.keys } : null;
