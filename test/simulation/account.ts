@@ -4,7 +4,8 @@
  * Stretch  what went into the pipeline between two restarts, as the relay saw them: one life of the engine,
  *          where it saw them all.
  */
-import { BlockCounts, type BlockKey } from './block-counts.ts';
+import type { RouterIndexModel } from '../support/router-index-model.ts';
+import { BlockCounts, type BlockKey, blockKey, type CacheOp } from './block-counts.ts';
 import type { EngineBatch, Passage, Witness } from './witness.ts';
 
 export class Account {
@@ -118,6 +119,20 @@ export class Account {
     return counts.held(rank);
   }
 
+  /** The same, by the rules of a router's index; every block is its own tokens there. */
+  routerOf(rank: number, router: RouterIndexModel): RouterIndexModel {
+    const counts = new BlockCounts();
+    for (const passage of this.#witness.passages) {
+      if (passage.kind === 'batch') {
+        if (passage.batch.rank !== rank) continue;
+        for (const op of passage.batch.ops) applyToRouter(router, counts, rank, op);
+      } else if (passage.clears) {
+        applyToRouter(router, counts, rank, { kind: 'clear' });
+      }
+    }
+    return router;
+  }
+
   /** What the engine has told of behind the last batch that is lost for good. */
   behindLastLoss(rank: number): BlockKey[] {
     const last = this.missingNow.at(-1)?.sequence ?? -1;
@@ -140,6 +155,25 @@ function jumpsIn(stretch: readonly EngineBatch[]): number {
 
 function shown(batch: EngineBatch | undefined): string {
   return batch === undefined ? '' : `${batch.life}:${batch.sequence}`;
+}
+
+function applyToRouter(
+  router: RouterIndexModel,
+  counts: BlockCounts,
+  rank: number,
+  op: CacheOp,
+): void {
+  counts.apply(rank, op);
+  if (op.kind === 'clear') router.apply({ type: 'cleared' });
+  else if (op.kind === 'store') {
+    const { tier, parent, hashes } = op;
+    const blocks = hashes.map((hash) => ({ blockHash: hash, tokensHash: hash }));
+    router.apply({ type: 'stored', tier, parent, blocks });
+  } else {
+    const { tier } = op;
+    const hashes = op.hashes.filter((hash) => counts.copies(rank, blockKey(tier, hash)) === 0);
+    if (hashes.length > 0) router.apply({ type: 'removed', tier, hashes });
+  }
 }
 
 function applyTo(counts: BlockCounts, { rank, ops }: EngineBatch): void {

@@ -1,8 +1,14 @@
 /** What goes wrong in a history: its kinds, and what one of them does to the world. */
 import type { Random } from './random.ts';
+import {
+  inflictOnRouters,
+  isRouterFault,
+  ROUTER_FAULTS,
+  type RouterFault,
+} from './router-faults.ts';
 import type { World } from './world.ts';
 
-export const FAULT_KINDS = [
+const PROCESS_FAULTS = [
   'lost batches',
   'link stall',
   'link break',
@@ -17,7 +23,8 @@ export const FAULT_KINDS = [
   'plane stall',
   'subscriber restart',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+export type FaultKind = (typeof PROCESS_FAULTS)[number] | RouterFault;
+export const FAULT_KINDS: readonly FaultKind[] = [...PROCESS_FAULTS, ...ROUTER_FAULTS];
 
 /** Kinds that come alone would be rare: each comes about this often in the time of faults. */
 const PER_HISTORY = 2.5;
@@ -51,6 +58,10 @@ export function inflict({ kind, random }: Fault, world: World): void {
   const { clock } = world;
   const party = random.pick(world.parties);
   const { engine, link } = party;
+  if (isRouterFault(kind)) {
+    inflictOnRouters(kind, random, world);
+    return;
+  }
   const isOfEngine = !/relay|plane|subscriber/.test(kind);
   world.log(isOfEngine && world.parties.length > 1 ? `${kind}, rank ${party.ranks[0]}` : kind);
   switch (kind) {
@@ -95,13 +106,14 @@ export function inflict({ kind, random }: Fault, world: World): void {
       world.restartRelay(random.pick([0, 500, 3000]));
       break;
     case 'plane break':
-      world.nats?.break(random.pick([0, 30, 1000]));
+      world.breakPlane(random.pick([0, 30, 1000]), 0);
       break;
     case 'plane outage':
       world.breakPlane(random.pick([0, 1000]), random.pick([1000, MAX_FAULT_MS]));
       break;
     case 'plane stall':
-      world.nats?.stall(random.pick([50, 2000]));
+      world.disturb(2000);
+      world.process?.nats.stall(random.pick([50, 2000]));
       break;
     case 'subscriber restart':
       world.subscriber.restart();

@@ -1,6 +1,7 @@
 /** One history: parties and faults drawn from a seed, played to its end, and judged. */
 import { type FaultKind, inflict, MAX_FAULT_MS, planFaults } from './faults.ts';
 import { Random } from './random.ts';
+import { complaintsAboutBelief, complaintsAboutRouters } from './router-verdict.ts';
 import { type Setup, setupOf } from './setup.ts';
 import { complaintsAbout, complaintsAboutStaleBlocks } from './verdict.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -35,6 +36,12 @@ const MAX_STALE_MS = 12_000;
 /** Longer than any wait of the relay: cool-downs, patience, the plane's resumption. */
 const QUIET_MS = 90_000;
 
+/** To ask for the last events, several times if need be. */
+const REPAIR_MS = 10_000;
+
+/** Between two looks at what routers believe. */
+const LOOK_MS = 1000;
+
 export async function play(seed: number, options: PlayOptions = {}): Promise<Played> {
   const { share = 1, without = [], isTraced = false } = options;
   const random = new Random(seed);
@@ -55,8 +62,8 @@ export async function play(seed: number, options: PlayOptions = {}): Promise<Pla
       const isPlayed = faults.includes(fault.kind) && fault.atMs <= share * drawn.faultyMs;
       if (isPlayed) clock.schedule(() => inflict(fault, world), fault.atMs);
     }
-    await clock.run(share * drawn.faultyMs);
-    const complaints = await settle(world);
+    const complaints = await watch(world, share * drawn.faultyMs);
+    complaints.push(...(await settle(world)));
     world.killRelay();
     await clock.run(1000);
     return { setup, complaints, log };
@@ -72,11 +79,25 @@ async function settle(world: World): Promise<string[]> {
     for (const { engine } of parties) engine.isBusy = false;
   };
   if (!setup.worksOn) stop();
-  await clock.run(MAX_FAULT_MS);
-  if (setup.worksOn) await clock.run(WORK_ON_MS);
+  const believed = await watch(world, MAX_FAULT_MS + (setup.worksOn ? WORK_ON_MS : 0));
   stop();
   await clock.run(MAX_STALE_MS);
-  const complaints = complaintsAboutStaleBlocks(world);
+  const complaints = [...believed, ...complaintsAboutStaleBlocks(world)];
   await clock.run(QUIET_MS - MAX_STALE_MS);
-  return [...complaints, ...complaintsAbout(world)];
+  complaints.push(...complaintsAbout(world));
+  // A router that has lost the last message of all learns of it by the next one.
+  for (const { engine } of parties) engine.storeNew();
+  await clock.run(REPAIR_MS);
+  return [...complaints, ...(await complaintsAboutRouters(world))];
+}
+
+/** The world goes on for so long; what routers believe meanwhile is looked at now and then. */
+async function watch(world: World, ms: number): Promise<string[]> {
+  const endMs = world.clock.nowMs() + ms;
+  for (let leftMs = ms; leftMs > 0; leftMs = endMs - world.clock.nowMs()) {
+    await world.clock.run(Math.min(leftMs, LOOK_MS));
+    const complaints = complaintsAboutBelief(world);
+    if (complaints.length > 0) return complaints;
+  }
+  return [];
 }

@@ -29,6 +29,7 @@ export interface Setup {
   readonly stepMs: number;
   readonly clears: boolean;
   readonly lowerTiers: boolean;
+  readonly sharesPrefixes: boolean;
   readonly asMaps: boolean;
   /** Batches before the relay is there. */
   readonly headStart: number;
@@ -36,6 +37,15 @@ export interface Setup {
   readonly faultyMs: number;
   readonly faults: readonly FaultKind[];
   readonly answers: readonly AnswerKind[];
+  readonly routers: number;
+  /** Each router joins so long after the one before it. */
+  readonly joinMs: number;
+  readonly requestPlane: 'tcp' | 'nats';
+  readonly codec: 'msgpack' | 'json';
+  /** Events kept for routers that miss a few. */
+  readonly ringEvents: number;
+  /** Pauses of a dump behind each of its events. */
+  readonly dumpPacesMs: readonly number[];
   /** Whether engines go on working behind the last fault, so that nothing stays unseen. */
   readonly worksOn: boolean;
 }
@@ -49,6 +59,10 @@ export function setupOf(random: Random): Setup {
   const ranks = of('ranks').pick([1, 1, 2, 3]);
   const faultyMs = of('duration').pick([3000, 10_000, 25_000]);
   const hidesRestarts = of('hidden restarts').chance(0.15);
+  const outboxBytes = orTight(of('outbox'), 0.25, AMPLE_BYTES, [1024, 8192]);
+  const faults = FAULT_KINDS.filter((kind) => of(kind).chance(SHARES[kind] ?? 0.35));
+  // Nobody knows of a last message that has found no room, until the next one.
+  const mayLoseLast = faults.includes('flood') && outboxBytes < AMPLE_BYTES;
   return {
     policy,
     hasReplay,
@@ -61,21 +75,35 @@ export function setupOf(random: Random): Setup {
     cooldownMs: of('cool-down').pick([0, 1000, 30_000]),
     batchingTimeoutMs: of('batching').pick([0, 0, 5, 50]),
     maxBatchBlocks: of('batch blocks').pick([1, 4, 128]),
-    outboxBytes: orTight(of('outbox'), 0.25, AMPLE_BYTES, [1024, 8192]),
+    outboxBytes,
     resumeDelayMs: of('resume').pick([0, 200, 1000]),
     lagsLinkEvents: of('link events').chance(0.3),
     hidesRestarts,
     stepMs: Math.max(of('steps').pick([20, 100, 400]), faultyMs / MAX_STEPS),
     clears: of('clears').chance(0.5),
     lowerTiers: of('tiers').chance(0.5),
+    sharesPrefixes: of('prefixes').chance(0.4),
     asMaps: of('form').chance(0.5),
     headStart: of('head start').pick([0, 0, 3, 30]),
     faultyMs,
-    faults: FAULT_KINDS.filter((kind) => of(kind).chance(0.35)),
+    faults,
     answers: answersOf(of('answers')),
-    worksOn: !hasReplay || hidesRestarts || of('end').chance(0.6),
+    routers: of('routers').pick([1, 1, 1, 2, 3]),
+    joinMs: of('join').pick([0, 0, 300, 4000]),
+    requestPlane: of('request plane').pick(['tcp', 'tcp', 'nats'] as const),
+    codec: of('codec').pick(['msgpack', 'msgpack', 'msgpack', 'json'] as const),
+    ringEvents: orTight(of('ring'), 0.4, AMPLE, [1, 40]),
+    dumpPacesMs: of('dump pace').pick([[0], [0, 1], [1, 5, 30]]),
+    worksOn: !hasReplay || hidesRestarts || mayLoseLast || of('end').chance(0.6),
   };
 }
+
+/** Of histories with a kind of fault, where it is not a third of them. */
+const SHARES: Partial<Record<FaultKind, number>> = {
+  // Takes its time.
+  flood: 0.08,
+  'router loses messages': 0.6,
+};
 
 /** Of an engine while faults happen, about: longer histories find little more, and take their time. */
 const MAX_STEPS = 150;

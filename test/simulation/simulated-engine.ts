@@ -82,10 +82,24 @@ export class SimulatedEngine {
     this.isUp = false;
   }
 
-  /** Numbers, buffers and publishes one batch. */
   step(): void {
     const rank = this.#random.pick(this.#options.ranks);
-    const ops = this.#caches.get(rank)?.step() ?? [];
+    this.#publish(rank, this.#caches.get(rank)?.step() ?? []);
+  }
+
+  /** As much work at once as a batch holds of a busy engine. */
+  burst(eventCount: number): void {
+    const rank = this.#random.pick(this.#options.ranks);
+    this.#publish(rank, this.#caches.get(rank)?.step(eventCount) ?? []);
+  }
+
+  /** One new block a rank. */
+  storeNew(): void {
+    for (const [rank, cache] of this.#caches) this.#publish(rank, [cache.storeNew()]);
+  }
+
+  /** Numbers, buffers and publishes one batch. */
+  #publish(rank: number, ops: readonly CacheOp[]): void {
     const isEncodable = !this.#random.chance(this.unencodableRate);
     const sequence = this.#nextSequence++;
     const payload = isEncodable ? this.#encode(rank, ops) : null;

@@ -5,15 +5,25 @@
  *          only later: what it is handed meanwhile is lost as well. Open confirmations are rejected then.
  * Server   passes on at once what it gets, to a subscriber that is connected at that moment.
  */
-import type { NatsConnection, NatsListener } from '../../src/connections/nats.ts';
+import type { NatsConnection, NatsListener, NatsResponder } from '../../src/connections/nats.ts';
 import type { Random } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** What a plane uses of a connection. */
 type Surface = Pick<
   NatsConnection,
-  'isConnected' | 'maxPayloadBytes' | 'listen' | 'publish' | 'confirm' | 'disconnects' | 'connects'
+  | 'isConnected'
+  | 'maxPayloadBytes'
+  | 'listen'
+  | 'publish'
+  | 'confirm'
+  | 'respond'
+  | 'disconnects'
+  | 'connects'
 >;
+
+/** Of the server to a request that nobody has subscribed to. */
+const NO_RESPONDERS = null;
 
 export class SimulatedNats implements Surface {
   isConnected = false;
@@ -24,6 +34,7 @@ export class SimulatedNats implements Surface {
   readonly #random: Random;
   readonly #deliver: (envelope: Uint8Array) => void;
   readonly #listeners: NatsListener[] = [];
+  readonly #responders = new Map<string, (request: Uint8Array) => Uint8Array>();
   #pongs: { resolve: () => void; reject: (error: Error) => void }[] = [];
   /** Whether bytes still reach the server, whatever the client believes. */
   #isAlive = false;
@@ -55,6 +66,35 @@ export class SimulatedNats implements Surface {
 
   publish(_subject: string, message: Uint8Array): void {
     this.#send(() => this.#deliver(message));
+  }
+
+  /** Stands on the server as long as the link does, and again soon after it stands again. */
+  respond(subject: string, reply: (request: Uint8Array) => Uint8Array): NatsResponder {
+    this.#responders.set(subject, reply);
+    const isReady = new Promise<boolean>((resolve) => {
+      const look = (): void => {
+        this.#clock.followOn();
+        if (this.#isAlive || this.#isDead) resolve(this.#isAlive);
+        else this.#clock.schedule(look, 50);
+      };
+      this.#clock.schedule(look, 1);
+    });
+    return { isReady, stop: () => this.#responders.delete(subject) };
+  }
+
+  /** A router's; answered with null where nobody is there. */
+  request(subject: string, request: Uint8Array, onReply: (text: string | null) => void): void {
+    const latencyMs = this.#random.pick([0.3, 1, 6]);
+    this.#clock.schedule(() => {
+      const reply = this.#responders.get(subject);
+      if (reply === undefined || !this.#isAlive) {
+        onReply(NO_RESPONDERS);
+        return;
+      }
+      this.#clock.followOn();
+      const text = Buffer.from(reply(request)).toString();
+      this.#send(() => onReply(text));
+    }, latencyMs);
   }
 
   confirm(): Promise<void> {

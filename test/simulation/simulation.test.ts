@@ -1,7 +1,8 @@
 /**
- * Deterministic simulation: engines, their replay buffers, networks, the plane and a router played around
- * the real reader, sequencer, stages and outbox, each history drawn from its seed. What must hold of them
- * at rest is in verdict.ts, what goes wrong in faults.ts.
+ * Deterministic simulation: engines, their replay buffers, networks, the plane, discovery and routers played
+ * around the real reader, sequencer, stages, index, hold, outbox, recovery service and presence, each history
+ * drawn from its seed. What must hold of them is in verdict.ts and router-verdict.ts, what goes wrong in
+ * faults.ts and router-faults.ts.
  *
  * CI plays 2,000 seeds, the same each time, and `npm run test:faults` ten times as many. KVRELAY_SEED
  * begins with another one, KVRELAY_RUNS plays more or fewer:
@@ -13,8 +14,13 @@ import { scaled } from '../support/whole.ts';
 import { FOUND } from './found-seeds.ts';
 import { failureOf } from './shrink.ts';
 
-// The one part that owns sockets: its stand-in has the same stream behind it.
+// The one part of the engine's side that owns sockets: its stand-in has the same stream behind it.
 vi.mock('../../src/listener/engine-listener.ts', () => import('./simulated-listener.ts'));
+// Routers and the recovery service meet here.
+vi.mock('node:net', async (importOriginal) => {
+  const { connect, createServer } = await import('./simulated-net.ts');
+  return { ...(await importOriginal<typeof import('node:net')>()), connect, createServer };
+});
 
 const firstSeed = Number(process.env.KVRELAY_SEED ?? 1);
 const seedCount = Number(process.env.KVRELAY_RUNS ?? scaled(2000, 20_000));

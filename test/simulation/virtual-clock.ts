@@ -2,14 +2,32 @@
  * VirtualClock: time that passes only from one event to the next.
  *
  * Installed, it stands behind the timers, the clocks and Math.random() of this process, so that the real
- * parts run on it as they are. No task of the real event loop may run meanwhile; microtasks do.
+ * parts run on it as they are. No timer of the real event loop may be set meanwhile; promises go on.
  */
 import type { StreamClock } from '../../src/listener/engine-stream.ts';
 import type { Random } from './random.ts';
 
-/** What a timer is cancelled by. */
-interface Handle {
-  isCancelled: boolean;
+/** What a timer is cancelled, or begun anew, by. */
+class Handle {
+  isCancelled = false;
+  /** Entries from before it was begun anew are void. */
+  runs = 0;
+  readonly #add: () => void;
+
+  constructor(add: (handle: Handle) => void) {
+    this.#add = () => add(this);
+    this.#add();
+  }
+
+  refresh(): this {
+    this.runs++;
+    this.#add();
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
 }
 
 interface Entry {
@@ -18,6 +36,8 @@ interface Entry {
   readonly order: number;
   readonly callback: () => void;
   readonly handle: Handle;
+  /** Its handle's, when it was added. */
+  readonly run: number;
 }
 
 /** 2026, in Unix ms. */
@@ -26,9 +46,15 @@ const WALL_START_MS = 1_770_000_000_000;
 /** A promise that is settled in an event is followed up to here before the next one. */
 const MICROTASKS = 4;
 
+/** The real one: whatever is settled has been followed to its end before. */
+const nextTurn = globalThis.setImmediate;
+
 export class VirtualClock implements StreamClock {
   #nowMs = 1000;
   #nextOrder = 0;
+  #followsOn = false;
+  /** Timers have long chains as well, which takes its time. */
+  followsTimers: () => boolean = () => false;
   /** A binary heap: the entry that is due first comes first. */
   readonly #heap: Entry[] = [];
 
@@ -48,15 +74,22 @@ export class VirtualClock implements StreamClock {
     };
   }
 
+  /** A long chain of promises hangs on the event that happens now; it ends before the next one. */
+  followOn(): void {
+    this.#followsOn = true;
+  }
+
   /** Lets time pass, and all that is due meanwhile happen. */
   async run(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let first = this.#heap[0]; first !== undefined && first.atMs <= endMs; ) {
       this.#removeFirst();
-      if (!first.handle.isCancelled) {
+      if (!first.handle.isCancelled && first.run === first.handle.runs) {
         this.#nowMs = Math.max(this.#nowMs, first.atMs);
         first.callback();
-        for (let count = 0; count < MICROTASKS; count++) await Promise.resolve();
+        if (this.#followsOn) await new Promise((resolve) => nextTurn(resolve));
+        else for (let count = 0; count < MICROTASKS; count++) await Promise.resolve();
+        this.#followsOn = false;
       }
       first = this.#heap[0];
     }
@@ -72,11 +105,11 @@ export class VirtualClock implements StreamClock {
       if (handle !== undefined) handle.isCancelled = true;
     };
     Object.assign(globalThis, {
-      setTimeout: (callback: () => void, delayMs = 0) => this.#add(callback, delayMs),
+      setTimeout: (callback: () => void, delayMs = 0) => this.#addTimer(callback, delayMs),
       clearTimeout: cancel,
       setInterval: (callback: () => void, delayMs = 0) => this.#addInterval(callback, delayMs),
       clearInterval: cancel,
-      setImmediate: (callback: () => void) => this.#add(callback, 0),
+      setImmediate: (callback: () => void) => this.#addTimer(callback, 0),
     });
     Date.now = () => this.wallMs();
     Math.random = () => random.next();
@@ -96,18 +129,29 @@ export class VirtualClock implements StreamClock {
     };
   }
 
-  #addInterval(callback: () => void, delayMs: number): Handle {
-    const handle: Handle = { isCancelled: false };
-    const fire = (): void => {
+  #addTimer(callback: () => void, delayMs: number): Handle {
+    return this.#add(() => {
+      if (this.followsTimers()) this.followOn();
       callback();
-      if (!handle.isCancelled) this.#add(fire, delayMs, handle);
-    };
-    return this.#add(fire, delayMs, handle);
+    }, delayMs);
   }
 
-  #add(callback: () => void, delayMs: number, handle: Handle = { isCancelled: false }): Handle {
-    const atMs = this.#nowMs + Math.max(0, delayMs);
-    const entry: Entry = { atMs, order: this.#nextOrder++, callback, handle };
+  #addInterval(callback: () => void, delayMs: number): Handle {
+    const interval = this.#add(() => {
+      callback();
+      if (!interval.isCancelled) interval.refresh();
+    }, delayMs);
+    return interval;
+  }
+
+  #add(callback: () => void, delayMs: number): Handle {
+    return new Handle((handle) => {
+      const atMs = this.#nowMs + Math.max(0, delayMs);
+      this.#insert({ atMs, order: this.#nextOrder++, callback, handle, run: handle.runs });
+    });
+  }
+
+  #insert(entry: Entry): void {
     const heap = this.#heap;
     let at = heap.push(entry) - 1;
     while (at > 0) {
@@ -117,7 +161,6 @@ export class VirtualClock implements StreamClock {
       at = parent;
     }
     heap[at] = entry;
-    return handle;
   }
 
   #removeFirst(): void {

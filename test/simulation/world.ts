@@ -1,28 +1,26 @@
 /**
- * World: engines, networks, one relay process and a subscriber, on one clock.
+ * World: engines, networks, one relay process, routers and a subscriber, on one clock.
  *
  * Real     the relay process from the engine's stream to the plane: EngineSource with its reader, EngineStream
- *          with its sequencer, Relay with its pipeline, NatsPlane with its outbox.
+ *          with its sequencer, and what a RelayProcess has.
  * Played   what the process has sockets for, and the other parties.
  */
 import type { WorkerConfig } from '../../src/config/worker-config.ts';
-import type { NatsConnection } from '../../src/connections/nats.ts';
 import { EngineSource } from '../../src/engine-source.ts';
-import { Relay } from '../../src/relay.ts';
-import { degradedCodes } from '../../src/relay-degraded.ts';
-import { dumpOf } from '../support/held-blocks.ts';
-import type { PublishedEvent } from '../support/published-events.ts';
-import { configOf } from '../support/worker-config.ts';
-import { blockKey } from './block-counts.ts';
+import type { Relay } from '../../src/relay.ts';
 import { EngineLink } from './engine-link.ts';
-import { PublishedBlocks } from './published-blocks.ts';
+import { IdWatch, readDelivery } from './plane-delivery.ts';
 import type { Random } from './random.ts';
+import { configFor } from './relay-config.ts';
+import { RelayProcess, silent, sliceDumps } from './relay-process.ts';
 import { ReplayPath } from './replay-path.ts';
 import type { Setup } from './setup.ts';
 import { SimulatedEngine } from './simulated-engine.ts';
 import type { SimulatedListener } from './simulated-listener.ts';
-import { SimulatedNats } from './simulated-nats.ts';
-import { Subscriber } from './subscriber.ts';
+import { SimulatedNet, useNet } from './simulated-net.ts';
+import { SimulatedRegistry } from './simulated-registry.ts';
+import { StockRouter } from './stock-router.ts';
+import { type Dump, Subscriber } from './subscriber.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import { Witness } from './witness.ts';
 
@@ -37,11 +35,9 @@ export interface Party {
   replaysBlockedUntilMs: number;
 }
 
-const BLOCK_SIZE = 4;
-const MAX_PAYLOAD_BYTES = 1 << 20;
 const DUMP_MS = 20;
-
-const silent = { warn: () => undefined, info: () => undefined };
+/** Until the plane has connected again and sent what it kept. */
+const RECONNECT_MS = 6000;
 
 export class World {
   readonly setup: Setup;
@@ -49,16 +45,19 @@ export class World {
   readonly parties: readonly Party[];
   readonly subscriber: Subscriber;
   readonly log: (text: string) => void;
-  /** By rank; empty while no relay process runs. */
-  relays: readonly Relay[] = [];
-  nats: SimulatedNats | null = null;
-  /** When the last fault was inflicted or ended. */
-  faultMs = 0;
+  readonly net: SimulatedNet;
+  readonly registry: SimulatedRegistry;
+  readonly routers: readonly StockRouter[];
+  readonly ids: IdWatch = new IdWatch();
+  /** Null while none runs. */
+  process: RelayProcess | null = null;
+  /** Routers may be without a message, or an answer, until then. */
+  disturbedUntilMs = 0;
+  /** What processes that are gone did wrong. */
+  readonly complaints: string[] = [];
   readonly #config: WorkerConfig;
   readonly #random: Random;
   #relayStarts = 0;
-  /** Of the present relay of each rank. */
-  readonly #published = new Map<number, PublishedBlocks>();
 
   constructor(setup: Setup, clock: VirtualClock, random: Random, log: (text: string) => void) {
     this.setup = setup;
@@ -70,36 +69,44 @@ export class World {
     const ranks = Array.from({ length: setup.ranks }, (_, rank) => rank);
     const groups = setup.isShared ? [ranks] : ranks.map((rank) => [rank]);
     this.parties = groups.map((group) => this.#createParty(group));
+    this.net = new SimulatedNet(clock, random.fork('net'));
+    useNet(this.net);
+    clock.followsTimers = () => this.net.isInUse;
+    this.registry = new SimulatedRegistry(clock, random.fork('registry'));
+    this.routers = Array.from({ length: setup.routers }, (_, number) => this.#createRouter(number));
+    sliceDumps(clock, random.fork('dumps'), setup.dumpPacesMs);
+  }
+
+  /** By rank; empty while no relay process runs. */
+  get relays(): readonly Relay[] {
+    return this.process?.relays ?? [];
   }
 
   start(): void {
     for (const { engine } of this.parties) engine.start(this.setup.headStart);
     this.startRelay();
+    for (const [number, router] of this.routers.entries()) {
+      this.#later(this.setup.joinMs * number, () => router.start());
+    }
   }
 
   startRelay(): void {
-    if (this.relays.length > 0) return;
-    const { clock, subscriber } = this;
+    if (this.process !== null) return;
+    const { clock, subscriber, net, registry, log } = this;
     const random = this.#random.fork(`relay ${this.#relayStarts++}`);
-    const nats = new SimulatedNats(clock, random.fork('nats'), MAX_PAYLOAD_BYTES, (envelope) =>
-      subscriber.take(envelope),
-    );
-    this.nats = nats;
-    this.relays = Array.from({ length: this.setup.ranks }, (_, dpRank) => {
-      const relay = new Relay({
-        config: this.#config,
-        dpRank,
-        warner: silent,
-        onPlaneChange: () => undefined,
-        onResync: () => undefined,
-        nats: nats as unknown as NatsConnection,
-      });
-      subscriber.announce(dpRank, relay.publisherId);
-      if (relay.indexer !== null) this.#published.set(dpRank, new PublishedBlocks(relay.indexer));
-      return relay;
+    this.process = new RelayProcess({
+      config: this.#config,
+      clock,
+      net,
+      registry,
+      random,
+      deliver: (envelope) => this.#deliver(envelope),
+      onSuperseded: (rank) => this.#supersede(rank),
+      log,
     });
+    for (const { dpRank, publisherId } of this.relays) subscriber.announce(dpRank, publisherId);
     for (const party of this.parties) this.#connect(party, random);
-    nats.start();
+    this.process.start();
   }
 
   /** The process is killed: nothing is flushed, and what was under way is lost. */
@@ -111,11 +118,10 @@ export class World {
       party.listener = null;
       party.path = null;
     }
-    this.nats?.kill();
-    this.nats = null;
-    // Gives the kernel its memory back; no message can leave any more.
-    for (const relay of this.relays) void relay.stop(0);
-    this.relays = [];
+    const watches = this.process?.watches ?? [];
+    this.complaints.push(...watches.flatMap(({ complaints }) => complaints));
+    this.process?.kill(this.#random.chance(0.3));
+    this.process = null;
   }
 
   restartRelay(downMs: number): void {
@@ -140,36 +146,50 @@ export class World {
   }
 
   breakPlane(noticedMs: number, downMs: number): void {
-    if (this.nats === null) return;
-    this.nats.blockedUntilMs = this.clock.nowMs() + downMs;
-    this.nats.break(noticedMs);
+    if (this.process === null) return;
+    this.disturb(noticedMs + downMs + RECONNECT_MS);
+    this.process.nats.blockedUntilMs = this.clock.nowMs() + downMs;
+    this.process.nats.break(noticedMs);
   }
 
-  /** Whether a rank's relay says that losses may mislead routers. */
-  isDegradedByLoss(rank: number): boolean {
-    const relay = this.relays[rank];
-    const codes = relay === undefined ? [] : degradedCodes(relay, true);
-    return codes.includes('engine_gap') || codes.includes('recovered_with_loss');
+  disturb(ms: number): void {
+    this.disturbedUntilMs = Math.max(this.disturbedUntilMs, this.clock.nowMs() + ms);
   }
 
-  /** What the rank's relay believes that routers hold. */
-  indexed(rank: number): string[] {
-    const events = this.#dumpOf(rank);
-    return events.flatMap(({ tier, hashes }) => hashes.map((hash) => blockKey(tier, hash))).sort();
+  restartRouter(router: StockRouter, downMs: number): void {
+    router.stop();
+    this.#later(downMs, () => router.start());
   }
 
-  #dumpOf(rank: number): PublishedEvent[] {
-    const blocks = this.relays[rank]?.indexer?.blocks;
-    return blocks ? dumpOf(blocks).filter((event) => event.rank === rank) : [];
+  #createRouter(number: number): StockRouter {
+    const { net, registry, log, setup } = this;
+    const { namespace, component, endpoint } = this.#config;
+    return new StockRouter({
+      net,
+      registry,
+      log,
+      rankCount: setup.ranks,
+      endpoint: { namespace, component, endpoint },
+      name: `router ${number}`,
+      nats: () => this.process?.nats ?? null,
+      random: this.#random.fork(`router ${number}`),
+    });
+  }
+
+  #deliver(envelope: Uint8Array): void {
+    const delivery = readDelivery(envelope);
+    this.ids.take(delivery);
+    this.subscriber.take(delivery);
+    for (const router of this.routers) router.deliver(delivery);
   }
 
   #createParty(ranks: readonly number[]): Party {
     const { setup, clock } = this;
     const log = this.#logOf(ranks);
     const random = this.#random.fork(`party ${ranks.join()}`);
-    const { clears, lowerTiers, bufferBatches, stepMs, asMaps } = setup;
+    const { bufferBatches, stepMs, asMaps } = setup;
     const engine = new SimulatedEngine(
-      { ranks, bufferBatches, stepMs, asMaps, habits: { clears, lowerTiers } },
+      { ranks, bufferBatches, stepMs, asMaps, habits: setup },
       clock,
       random.fork('engine'),
       new Witness(),
@@ -193,23 +213,29 @@ export class World {
     path.kinds = setup.answers;
     path.blockedUntilMs = party.replaysBlockedUntilMs;
     listener.attach({ clock, witness: engine.witness, transport: path, log });
-    party.listener = listener;
-    party.path = path;
+    Object.assign(party, { listener, path });
     link.attach(listener);
   }
 
   #query(rank: number): void {
-    this.clock.schedule(() => {
-      const relay = this.relays[rank];
-      // The next relay is another source, which begins anew.
-      if (relay === undefined) return;
-      const lastEventId = relay.lastEventId ?? 0;
-      this.subscriber.takeDump(rank, {
-        lastEventId,
-        events: this.#dumpOf(rank),
-        published: this.#published.get(rank)?.keys ?? [],
-      });
-    }, DUMP_MS);
+    this.#later(DUMP_MS, () => {
+      const dump = this.#dumpOf(rank);
+      if (dump !== null) this.subscriber.takeDump(rank, dump);
+    });
+  }
+
+  #supersede(rank: number): void {
+    const dump = this.#dumpOf(rank);
+    const publisherId = this.relays[rank]?.publisherId;
+    if (dump !== null && publisherId !== undefined) {
+      this.subscriber.supersede(rank, publisherId, dump);
+    }
+  }
+
+  /** Null without a relay: the next one is another source, which begins anew. */
+  #dumpOf(rank: number): Dump | null {
+    const watch = this.process?.watches[rank];
+    return watch ? { lastEventId: watch.relay.lastEventId ?? 0, published: watch.keys } : null;
   }
 
   /** Lines about one engine socket, where there are several. */
@@ -221,25 +247,4 @@ export class World {
   #later(ms: number, act: () => void): void {
     this.clock.schedule(act, ms);
   }
-}
-
-function configFor(setup: Setup): WorkerConfig {
-  const flags: Readonly<Record<string, string | number>> = {
-    '--worker-id': 7,
-    '--block-size': BLOCK_SIZE,
-    '--event-plane': 'nats',
-    '--dp-size': setup.ranks,
-    '--engine-sockets': setup.isShared ? 'shared' : 'per-rank',
-    '--on-engine-gap': setup.policy,
-    '--replay-hold-batches': setup.holdBatches,
-    '--replay-hold-bytes': setup.holdBytes,
-    '--replay-idle-ms': setup.idleMs,
-    '--replay-cooldown-ms': setup.cooldownMs,
-    '--batching-timeout-ms': setup.batchingTimeoutMs,
-    '--max-batch-blocks': setup.maxBatchBlocks,
-    '--outbox-bytes': setup.outboxBytes,
-    '--nats-resume-delay-ms': setup.resumeDelayMs,
-    ...(setup.hasReplay && { '--replay-endpoint': 'tcp://127.0.0.1:6557' }),
-  };
-  return configOf(...Object.entries(flags).flatMap(([flag, value]) => [flag, String(value)]));
 }

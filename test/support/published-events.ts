@@ -37,7 +37,8 @@ interface WireBlock {
   mm_extra_info: { mm_objects: { mm_hash: Integer }[] } | null;
 }
 
-interface WireEvent {
+/** A router event as MessagePack or JSON has it. */
+export interface WireEvent {
   worker_id: Integer;
   storage_tier: string;
   event: {
@@ -54,7 +55,7 @@ const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true });
 
 /** The router events of one plane message. */
 export function eventsOf(payload: Uint8Array): PublishedEvent[] {
-  return (unpackr.unpack(payload) as WireEvent[]).map(eventOf);
+  return (unpackr.unpack(payload) as WireEvent[]).map(publishedEventOf);
 }
 
 /** Router events that lie one after the other, without an array around them. */
@@ -62,12 +63,12 @@ export function consecutiveEventsOf(bytes: Uint8Array): PublishedEvent[] {
   const events: PublishedEvent[] = [];
   if (bytes.length === 0) return events;
   unpackr.unpackMultiple(bytes, (event: unknown) => {
-    events.push(eventOf(event as WireEvent));
+    events.push(publishedEventOf(event as WireEvent));
   });
   return events;
 }
 
-function eventOf({ worker_id, storage_tier, event }: WireEvent): PublishedEvent {
+export function publishedEventOf({ worker_id, storage_tier, event }: WireEvent): PublishedEvent {
   const { data } = event;
   const common = {
     id: BigInt(event.event_id),
