@@ -73,6 +73,8 @@ export class DumpBuilder {
 
   /** The whole dump within this call; for indexes that are small. */
   buildAtOnce(): Dump {
+    // One that is being built has lost its place in the tiers, and begins again.
+    this.outdate();
     const writer = new DumpWriter(this.#source, this.#slicing.partBytes);
     while (writer.writePart());
     return this.#keep(writer.finish());

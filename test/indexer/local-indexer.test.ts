@@ -265,6 +265,22 @@ describe('a dump that is built while events come', () => {
     for (const answer of answers) expect(rowsOfAnswer(answer)).toHaveLength(100_000);
   });
 
+  test('is whole where another one is made at once while it is built', async () => {
+    let pause = (): void => undefined;
+    const slicing = { pause: async () => pause(), sliceMs: -1, partBytes: 1 };
+    const source = new Source({ slicing }).record(...manyRoots(1000));
+    const prepared = source.indexer.answer(null, null);
+    await prepared.prepare();
+    source.record(CLEARED, ...manyRoots(3000));
+    let turns = 0;
+    pause = (): void => {
+      // Its own dump is void since the clear.
+      if (turns++ === 1) prepared.finish();
+    };
+    expect(rowsOfAnswer(await source.ask(null))).toEqual(sortedRows(source.model.rows()));
+    expect(turns).toBeGreaterThan(1);
+  });
+
   test('fails when clears keep coming', async () => {
     let source = new Source();
     const pause = (): Promise<void> => {

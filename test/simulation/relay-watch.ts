@@ -3,7 +3,6 @@
  * messages back, what it has removed and when.
  */
 import type { TierOfRank } from '../../src/indexer/block-index.ts';
-import { type Dump, DumpBuilder } from '../../src/indexer/dump-builder.ts';
 import type { PlaneMessage } from '../../src/protocol/envelope.ts';
 import type { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import type { Relay } from '../../src/relay.ts';
@@ -13,18 +12,6 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 /** Longest that output may wait for answers. */
 const MAX_HOLD_MS = 2000;
-
-/** A dump is being made within one call. */
-let isAtOnce = false;
-const buildAtOnce = Reflect.get(DumpBuilder.prototype, 'buildAtOnce') as (
-  this: DumpBuilder,
-) => Dump;
-DumpBuilder.prototype.buildAtOnce = function atOnce(): Dump {
-  isAtOnce = true;
-  const dump = buildAtOnce.call(this);
-  isAtOnce = false;
-  return dump;
-};
 
 export class RelayWatch {
   readonly relay: Relay;
@@ -103,7 +90,7 @@ export class RelayWatch {
     };
   }
 
-  /** Dumps that are built in slices have one place in the tiers: of two, both would lose it. */
+  /** A dump that goes on where another one has begun meanwhile has lost its place in the tiers. */
   #watchDumps(): void {
     const blocks = this.relay.indexer?.blocks;
     if (blocks === undefined) return;
@@ -111,12 +98,12 @@ export class RelayWatch {
     let dumps = 0;
     Object.defineProperty(blocks, 'tiers', {
       get: (): TierOfRank[] => {
-        const dump = isAtOnce ? null : ++dumps;
+        const dump = ++dumps;
         return (Reflect.get(accessors, 'tiers', blocks) as TierOfRank[]).map((one) => ({
           ...one,
           tier: new Proxy(one.tier, {
             get: (tier, name) => {
-              if (dump !== null && dump !== dumps) this.#complain('two dumps at a time');
+              if (dump !== dumps) this.#complain('two dumps at a time');
               const value = Reflect.get(tier, name) as unknown;
               return typeof value === 'function' ? value.bind(tier) : value;
             },
