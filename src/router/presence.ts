@@ -97,7 +97,7 @@ export class Presence {
 
   /** The same for one rank. */
   renewRank(dpRank: number): void {
-    if (!this.#isStopped) this.#ranks.find(({ source }) => source.dpRank === dpRank)?.renew();
+    if (!this.#isStopped) this.#rankOf(dpRank)?.renew();
   }
 
   async start(): Promise<void> {
@@ -127,10 +127,15 @@ export class Presence {
     return stands ? [] : ['the discovery records'];
   }
 
+  /** Whether routers know the rank's source, and whom to ask about it. */
+  isRecoverable(dpRank: number): boolean {
+    return this.#rankOf(dpRank)?.isRecoverable === true;
+  }
+
   /** What is wrong with one rank's presence, in the order of the codes. */
   notices(dpRank: number): PresenceNotice[] {
     const { discovery } = this.#deps;
-    const rank = this.#ranks.find(({ source }) => source.dpRank === dpRank);
+    const rank = this.#rankOf(dpRank);
     const notices: PresenceNotice[] = [];
     const choice = this.#choice;
     if (rank?.isContested || choice?.kind === 'claimed') notices.push({ code: 'ambiguous_source' });
@@ -143,6 +148,10 @@ export class Presence {
     }
     if (rank?.advertisesLoopback) notices.push({ code: 'advertises_loopback' });
     return notices;
+  }
+
+  #rankOf(dpRank: number): RankPresence | undefined {
+    return this.#ranks.find(({ source }) => source.dpRank === dpRank);
   }
 
   #evaluate(): void {
@@ -173,7 +182,7 @@ export class Presence {
 
   /** Of somebody else, for a rank of ours; what we left behind in an earlier life is no claim. */
   #isForeign(claim: SourceClaim): boolean {
-    const rank = this.#ranks.find(({ source }) => source.dpRank === claim.dpRank);
+    const rank = this.#rankOf(claim.dpRank);
     return rank !== undefined && !rank.isOwn(claim) && !isSameMark(claim.mark, rank.mark);
   }
 
