@@ -100,6 +100,7 @@ class RelayWorker implements Worker, IndexSource {
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
+      load: this.#load,
       metrics: this.#discoveryMetrics,
       warner: this.#warner,
       onWorker: (workerId) => {
