@@ -144,6 +144,22 @@ describe.skipIf(!natsServerAvailable())('on NATS', () => {
     expect(router.held).toEqual(await heldByNewcomer(status));
   });
 
+  test('in strict an event over the limit is lost on the plane, and had by a query', async () => {
+    const server = await startTestServer();
+    const engine = await startEngine();
+    const flags = [...natsFlags(engine, server), '--worker-id=7', '--compat=strict'];
+    const relay = await FaultProcess.ready(flags);
+    const received = await follow(server.url);
+    await engine.send(f(0, [St(Array.from({ length: 30_000 }, (_, index) => 100_000 + index))]));
+    await engine.send(f(1, [St(7)]));
+    expect(await eventually(() => received.length === 1)).toBe(true);
+    expect(received.map(shown)).toEqual(['S#2(∅→7)']);
+    const tooLarge = { reason: 'payload_too_large' };
+    expect(await relay.metric('kvrelay_publish_failures_total', tooLarge)).toBe(1);
+    const { kind, events } = await query(await relay.status(), 1);
+    expect([kind, events.map(({ hashes }) => hashes.length)]).toEqual(['Events', [30_000, 1]]);
+  });
+
   test('a router that is back later than the relay learns by a heartbeat what it has missed', {
     timeout: 60_000,
   }, async () => {
