@@ -4,11 +4,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { DiscoveryPlace } from '../support/discovery-place.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { FaultProcess } from '../support/fault-process.ts';
+import { Flood } from '../support/flood.ts';
 import { dumpOf } from '../support/held-blocks.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
 import { natsServerAvailable } from '../support/nats-server.ts';
 import { natsFlags, startNatsTrial, startTestServer } from '../support/nats-trial.ts';
-import { eventually } from '../support/plane-collector.ts';
+import { eventually, ZmqCollector } from '../support/plane-collector.ts';
 import { eventsOf, type PublishedEvent, shown } from '../support/published-events.ts';
 import { FollowingRouter, heldByNewcomer, query } from '../support/relay-queries.ts';
 import { decodeEnvelope } from '../support/scenarios.ts';
@@ -76,6 +77,29 @@ test.each([
   await eventually(() => trial.events().length >= last);
   expect(trial.events().map(({ id }) => Number(id))).toEqual(idsUpTo(last));
   expect(trial.events().flatMap(({ hashes }) => hashes)).toEqual(blocksUpTo(taken));
+});
+
+test('SIGTERM under load: a router that follows has every id up to the last one that left', async () => {
+  const engine = await Flood.start({ seconds: 30, messagesPerS: 3000, blocks: 4 });
+  const relay = await FaultProcess.ready([
+    `--engine-endpoint=${engine.endpoint}`,
+    '--plane-endpoint=tcp://127.0.0.1:0',
+  ]);
+  const { plane_endpoint } = (await relay.status()).ranks[0] ?? {};
+  const router = new ZmqCollector(plane_endpoint ?? '');
+  onTestFinished(() => router.close());
+  await router.subscribed();
+  const flood = engine.send().catch(() => undefined);
+  const { ranks } = await relay.reaches(({ counters }) => counters.published_events > 1000);
+  expect((await relay.terminate()).code).toBe(0);
+  engine.kill();
+  await flood;
+  const events = router.published.flatMap(({ payload }) => eventsOf(payload));
+  expect(events.length).toBeGreaterThan(Number(ranks[0]?.last_event_id));
+  expect(events.map(({ id }) => Number(id))).toEqual(idsUpTo(events.length));
+  expect(router.published.map(({ sequence }) => Number(sequence))).toEqual(
+    router.published.map((_, index) => index),
+  );
 });
 
 describe.skipIf(!natsServerAvailable())('on NATS', () => {
