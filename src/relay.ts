@@ -167,11 +167,20 @@ export class Relay implements PresentSource {
   }
 
   #runPipeline(isRecoverable = (): boolean => false): Promise<void> {
-    const { dpRank } = this;
+    const mayBeat = (): boolean => this.#isHeard && isRecoverable();
+    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, compat } = this.#config;
+    const { blockSize, imageTokenId, videoTokenId, maxMessageBytes } = this.#config;
     const run$ = pipeline(this.#native$, {
       config: {
-        ...this.#config,
         publisher: this.#publisher,
+        blockSize,
+        imageTokenId,
+        videoTokenId,
+        batchingTimeoutMs,
+        maxBatchBlocks,
+        maxTrackedBlocks,
+        maxMessageBytes,
+        compat,
         fullReports: this.#config.engineFullReports,
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
@@ -180,11 +189,7 @@ export class Relay implements PresentSource {
       indexer: this.indexer,
       sink: this.hold,
       metrics: this.metrics,
-      heartbeats: {
-        dpRank,
-        resumed$: this.#resumed$,
-        mayBeat: () => this.#isHeard && isRecoverable(),
-      },
+      heartbeats: { dpRank: this.dpRank, resumed$: this.#resumed$, mayBeat },
     });
     return new Promise((resolve) => {
       // No error handler: an error here is a defect and has to end the process.
