@@ -8,6 +8,7 @@ import type { Discovery, FaultListener } from './router/discovery/discovery.ts';
 import { EtcdDiscovery } from './router/discovery/etcd-discovery.ts';
 import { FileDiscovery, registryDirectory } from './router/discovery/file-discovery.ts';
 import { NoneDiscovery } from './router/discovery/none-discovery.ts';
+import type { PresentLoad } from './router/load/load-announcer.ts';
 import { Presence } from './router/presence.ts';
 import type { PresentSource } from './router/rank-presence.ts';
 import type { RecoveryEndpoint } from './router/recovery-endpoint.ts';
@@ -15,6 +16,8 @@ import type { RecoveryEndpoint } from './router/recovery-endpoint.ts';
 export interface PresenceTools {
   /** Null: routers cannot ask, and the sources are live-only. */
   readonly recovery: RecoveryEndpoint | null;
+  /** Null where no load is published. */
+  readonly load: PresentLoad | null;
   readonly metrics: DiscoveryMetrics;
   readonly warner: Pick<Warner, 'warn'>;
   readonly onWorker: (workerId: bigint | null) => void;
@@ -23,21 +26,18 @@ export interface PresenceTools {
 export function createPresence(
   config: WorkerConfig,
   sources: readonly PresentSource[],
-  { recovery, metrics, warner, onWorker }: PresenceTools,
+  tools: PresenceTools,
 ): Presence {
   const { namespace, component, endpoint, workerId, onAmbiguous, blockSize } = config;
   return new Presence({
-    discovery: createDiscovery(config, metrics, warner),
+    discovery: createDiscovery(config, tools.metrics, tools.warner),
     endpoint: { namespace, component, endpoint },
     workerId,
     onAmbiguous,
     blockSize,
     host: hostname(),
     sources,
-    recovery,
-    metrics,
-    warner,
-    onWorker,
+    ...tools,
   });
 }
 

@@ -21,6 +21,7 @@ import { OversizeSplitter } from './processor/oversize-splitter.ts';
 import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import type { RankCleared } from './protocol/rank-cleared.ts';
+import { type HeartbeatOptions, insertHeartbeats } from './router/insert-heartbeats.ts';
 import { type PublishOptions, publish } from './sinks/publish.ts';
 import type { RouterEventSink } from './sinks/sink.ts';
 import { runStage } from './stage.ts';
@@ -41,6 +42,8 @@ export interface PipelineDeps {
   readonly indexer: LocalIndexer | null;
   readonly sink: RouterEventSink;
   readonly metrics: RelayMetrics;
+  /** Absent where no router follows that could ask for what it missed. */
+  readonly heartbeats?: HeartbeatOptions;
   /** Replaced where a test turns the clock itself. */
   readonly clock?: { readonly scheduler: SchedulerLike; readonly nowMs: () => number };
 }
@@ -49,7 +52,7 @@ export function pipeline(
   native$: Observable<NativeBatch | RankCleared>,
   deps: PipelineDeps,
 ): Observable<void> {
-  const { config, indexer, sink, metrics, clock } = deps;
+  const { config, indexer, sink, metrics, heartbeats, clock } = deps;
   const { compat, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
@@ -63,7 +66,7 @@ export function pipeline(
     fullReports,
     onLastCopyGone: (removed) => lastCopyGone.notify?.(removed),
   };
-  return native$.pipe(
+  const placements$ = native$.pipe(
     normalize(config, metrics, lastCopyGone),
     detectGaps(metrics),
     dropEmptyStores(compat),
@@ -73,6 +76,11 @@ export function pipeline(
     ),
     runStage(() => new RefcountDedup(dedup, metrics)),
     mustSplit ? runStage(() => new OversizeSplitter(maxMessageBytes)) : identity,
+  );
+  return placements$.pipe(
+    heartbeats !== undefined && diverges(compat, 'heartbeat')
+      ? insertHeartbeats({ ...heartbeats, ...clock })
+      : identity,
     numberEvents(config),
     index(indexer),
     publish(sink, metrics, { ...config, maxMessageBytes }),

@@ -4,6 +4,7 @@ import type { NatsConnection } from './connections/nats.ts';
 import { messageOf } from './errors.ts';
 import type { Warner } from './log.ts';
 import { RecoveryService, type ServedRank } from './router/recovery/recovery-service.ts';
+import { readTcpTls } from './router/recovery/tcp-tls.ts';
 
 export interface RecoveryDeps {
   /** Null where neither plane uses NATS. */
@@ -37,6 +38,7 @@ export function createRecovery(
       maxAnswers: config.recoveryMaxAnswers,
     },
     nats,
+    tls: readTcpTls(config),
     rank: (dpRank) => ranks.find((rank) => rank.dpRank === dpRank)?.served ?? null,
     onError: (error) =>
       warner.warn('recovery_error', { reason: messageOf(error) }, 'a router query failed'),

@@ -108,6 +108,7 @@ function counters({ metrics }: Relay): RankCounters {
     coalesced: metrics.coalescedEvents,
     published_events: totalOf(metrics.publishedEvents),
     published_blocks: totalOf(metrics.publishedBlocks),
+    heartbeats: metrics.heartbeats,
     suppressed_removes: metrics.suppressedRemoves,
     missing_batches: metrics.missingBatches,
     lost_batches: metrics.lostBatches,

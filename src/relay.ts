@@ -39,6 +39,8 @@ export interface RelayDeps {
   readonly nats: NatsConnection | null;
   /** Routers should take a fresh dump: the source has to be announced under a new publisher id. */
   readonly onResync: (relay: Relay) => void;
+  /** Whether routers know the source now, and whom to ask about it; absent: they never do. */
+  readonly isRecoverable?: () => boolean;
 }
 
 export class Relay implements PresentSource {
@@ -57,6 +59,7 @@ export class Relay implements PresentSource {
   readonly #onPlaneChange: (isConnected: boolean) => void;
   readonly #publisher: Publisher;
   readonly #resyncs: ResyncMonitor;
+  readonly #resumed$ = new Subject<void>();
   readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
@@ -95,7 +98,7 @@ export class Relay implements PresentSource {
     const onOverrun = (): void => this.#resyncs.noteOverrun();
     const { outboxBytes: maxBytes, outputHoldMs: maxHoldMs } = config;
     this.hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, this.plane, this.metrics);
-    this.#ended = this.#runPipeline();
+    this.#ended = this.#runPipeline(deps.isRecoverable);
   }
 
   /** Null while discovery shows no worker: nothing is published. */
@@ -163,10 +166,10 @@ export class Relay implements PresentSource {
     return this.#publisher.lastEventId;
   }
 
-  #runPipeline(): Promise<void> {
-    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks } = this.#config;
-    const { blockSize, imageTokenId, videoTokenId, compat, maxMessageBytes } = this.#config;
-    const { engineFullReports } = this.#config;
+  #runPipeline(isRecoverable = (): boolean => false): Promise<void> {
+    const mayBeat = (): boolean => this.#isHeard && isRecoverable();
+    const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, compat } = this.#config;
+    const { blockSize, imageTokenId, videoTokenId, maxMessageBytes } = this.#config;
     const run$ = pipeline(this.#native$, {
       config: {
         publisher: this.#publisher,
@@ -178,7 +181,7 @@ export class Relay implements PresentSource {
         maxTrackedBlocks,
         maxMessageBytes,
         compat,
-        fullReports: engineFullReports,
+        fullReports: this.#config.engineFullReports,
         onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
         onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
         onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
@@ -186,11 +189,19 @@ export class Relay implements PresentSource {
       indexer: this.indexer,
       sink: this.hold,
       metrics: this.metrics,
+      heartbeats: { dpRank: this.dpRank, resumed$: this.#resumed$, mayBeat },
     });
     return new Promise((resolve) => {
       // No error handler: an error here is a defect and has to end the process.
       run$.subscribe({ complete: resolve });
     });
+  }
+
+  /** What is published now leaves at once, and is not the first of this incarnation. */
+  get #isHeard(): boolean {
+    const { plane, hold, lastEventId } = this;
+    const isOnItsWay = plane.kind !== 'none' && plane.isConnected && !hold.isHolding;
+    return isOnItsWay && lastEventId !== null;
   }
 
   #createIndexer(): LocalIndexer {
@@ -201,7 +212,10 @@ export class Relay implements PresentSource {
 
   #takePlaneEvent(event: PlaneEvent): void {
     const { dpRank } = this;
-    if (event.kind === 'connected') this.planeWasConnected = true;
+    if (event.kind === 'connected') {
+      this.planeWasConnected = true;
+      this.#resumed$.next();
+    }
     if (event.kind === 'connected' || event.kind === 'disconnected') {
       this.#onPlaneChange(event.kind === 'connected');
     } else if (event.kind === 'dropped') {

@@ -13,9 +13,11 @@ import { assertInvariant, messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import type { Warner } from './log.ts';
 import { LoadMetrics } from './metrics/load-metrics.ts';
+import type { ChannelTransport } from './protocol/discovery-records.ts';
 import { KV_METRICS_TOPIC, LoadEventEncoder } from './protocol/load-event.ts';
 import { randomPublisherId } from './protocol/publisher.ts';
 import { LOAD_ENGINES, type LoadEngine } from './router/load/engine-series.ts';
+import type { PresentLoad } from './router/load/load-announcer.ts';
 import { LoadMonitor } from './router/load/load-monitor.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
 import type { WorkerLoadStatus } from './status/status-source.ts';
@@ -39,9 +41,9 @@ export function createWorkerLoad(deps: WorkerLoadDeps): WorkerLoad | null {
   return new WorkerLoad(engineMetrics, loadEngine, deps);
 }
 
-export class WorkerLoad {
+export class WorkerLoad implements PresentLoad {
   readonly metrics: LoadMetrics = new LoadMetrics();
-  readonly #publisherId = randomPublisherId();
+  readonly publisherId: number = randomPublisherId();
   readonly #url: string;
   readonly #deps: WorkerLoadDeps;
   readonly #encoder: LoadEventEncoder;
@@ -53,7 +55,7 @@ export class WorkerLoad {
     const { dpRank, dpSize, blockSize, workerId } = config;
     this.#url = url;
     this.#deps = deps;
-    this.#encoder = new LoadEventEncoder(workerId, this.#publisherId);
+    this.#encoder = new LoadEventEncoder(workerId, this.publisherId);
     this.#plane = this.#createPlane();
     this.#monitor = new LoadMonitor(
       {
@@ -68,6 +70,18 @@ export class WorkerLoad {
       },
       this.metrics,
     );
+  }
+
+  get dpRank(): number {
+    return this.#deps.config.dpRank;
+  }
+
+  get engineEndpoint(): string {
+    return this.#deps.config.engineEndpoint;
+  }
+
+  get channel(): ChannelTransport | null {
+    return this.#plane.channel;
   }
 
   /** Whose load it is from here on; null: nobody's, and nothing is told. */
@@ -89,7 +103,7 @@ export class WorkerLoad {
     const { dpRank, dpSize } = this.#deps.config;
     return {
       engine_metrics: this.#url,
-      publisher_id: this.#publisherId.toString(),
+      publisher_id: this.publisherId.toString(),
       plane_endpoint: this.#plane.endpoint,
       ranks: Array.from({ length: dpSize }, (_, offset) => ({
         dp_rank: dpRank + offset,
@@ -103,7 +117,7 @@ export class WorkerLoad {
     const options = {
       topic: KV_METRICS_TOPIC,
       endpoint: loadEndpoint(config.planeEndpoint, config.dpSize),
-      publisherId: this.#publisherId,
+      publisherId: this.publisherId,
       nats,
       metrics: this.metrics,
       outboxBytes: OUTBOX_BYTES,

@@ -15,14 +15,11 @@ import { EventLoopLag } from './event-loop-lag.ts';
 import { createNats } from './event-plane.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
-import type { MetricsSource } from './metrics/metrics-source.ts';
-import { RecoveryCounts } from './metrics/recovery-counts.ts';
 import { createRegistry } from './metrics/registry.ts';
 import { createRecovery } from './recovery.ts';
 import { Relay } from './relay.ts';
-import { degradedCodes } from './relay-degraded.ts';
 import { indexedRank } from './relay-index.ts';
-import { planeReading, planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
+import { planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
 import type { Presence } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
@@ -35,6 +32,7 @@ import type {
 } from './status/status-source.ts';
 import { VERSION } from './version.ts';
 import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
+import { workerMetrics } from './worker-metrics.ts';
 
 export interface Worker extends StatusSource {
   start(): Promise<void>;
@@ -52,7 +50,6 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
   return new RelayWorker(config, deps.logger);
 }
 
-const NO_RECOVERY = new RecoveryCounts();
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
 
@@ -91,7 +88,9 @@ class RelayWorker implements Worker, IndexSource {
       const onResync = (): void => this.#announceAnew(rank);
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
-      return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync });
+      const isRecoverable = (): boolean =>
+        this.#stopping === null && this.#presence.isRecoverable(rank);
+      return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync, isRecoverable });
     });
     const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
@@ -101,6 +100,7 @@ class RelayWorker implements Worker, IndexSource {
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
+      load: this.#load,
       metrics: this.#discoveryMetrics,
       warner: this.#warner,
       onWorker: (workerId) => {
@@ -189,39 +189,19 @@ class RelayWorker implements Worker, IndexSource {
       port: http.port,
       status: this,
       index: this,
-      metrics: createRegistry(this.#metricsSource()),
+      metrics: createRegistry(
+        workerMetrics({
+          config: this.#config,
+          sources: this.#sources,
+          presence: this.#presence,
+          discovery: this.#discoveryMetrics,
+          recovery: this.#recovery,
+          load: this.#load,
+          loopLag: this.#loopLag,
+        }),
+      ),
       warner: this.#warner,
     });
-  }
-
-  #metricsSource(): MetricsSource {
-    const { namespace, component } = this.#config;
-    const workerIdHex = (): string => this.#relays[0]?.workerId?.toString(16) ?? '';
-    return {
-      version: VERSION,
-      labels: {
-        namespace,
-        component,
-        get workerIdHex() {
-          return workerIdHex();
-        },
-      },
-      relays: () =>
-        this.#ranks((relay, { listener }) => ({
-          dpRank: relay.dpRank,
-          metrics: relay.metrics,
-          engineConnected: listener.isConnected,
-          degraded: [
-            ...degradedCodes(relay, listener.isConnected),
-            ...this.#presence.notices(relay.dpRank).map(({ code }) => code),
-          ],
-        })),
-      discovery: this.#discoveryMetrics,
-      plane: () => planeReading(this.#relays),
-      load: () => this.#load?.metrics ?? null,
-      recovery: () => this.#recovery?.counts ?? NO_RECOVERY,
-      eventLoopLagSeconds: () => this.#loopLag.takeSeconds(),
-    };
   }
 
   async #stop(): Promise<void> {

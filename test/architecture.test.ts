@@ -36,7 +36,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 
 /** The same for what lies above the folders; the pipeline gets native batches, not a listener. */
 const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
-  'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', ...STAGES.slice(1)],
+  'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', 'router', ...STAGES.slice(1)],
   'event-plane.ts': Object.keys(FOLDERS),
   'discovery.ts': Object.keys(FOLDERS),
   'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts'],
@@ -46,17 +46,25 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'engine-source.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'recovery.ts': Object.keys(FOLDERS),
   'worker-load.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
+  'worker-metrics.ts': [
+    ...Object.keys(FOLDERS),
+    'relay.ts',
+    'relay-degraded.ts',
+    'relay-status.ts',
+    'engine-source.ts',
+    'worker-load.ts',
+  ],
   'worker.ts': [
     ...Object.keys(FOLDERS),
     'discovery.ts',
     'recovery.ts',
     'relay.ts',
-    'relay-degraded.ts',
     'relay-index.ts',
     'relay-status.ts',
     'engine-source.ts',
     'event-plane.ts',
     'worker-load.ts',
+    'worker-metrics.ts',
   ],
   cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
   'index.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],

@@ -1,6 +1,8 @@
 /** Checks of discovery and of what it changes elsewhere: worker id, bind address, brokers. */
 import { ConfigError } from '../errors.ts';
-import { fileNameOf, MAX_FILE_NAME_BYTES, sourceKey } from '../protocol/discovery-keys.ts';
+import { channelKey, fileNameOf, MAX_FILE_NAME_BYTES } from '../protocol/discovery-keys.ts';
+import { KV_EVENTS_TOPIC } from '../protocol/envelope.ts';
+import { KV_METRICS_TOPIC } from '../protocol/load-event.ts';
 import type { ZmqAddress } from './addresses.ts';
 import { checkPair, checkReadable, checkTls, nameOf, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
@@ -26,7 +28,8 @@ export function checkDiscovery(
 
 /** Names are part of file names, which no file system takes at any length. */
 function checkFileNames(values: SettingValues, given: GivenSettings): void {
-  const bytes = fileNameOf(sourceKey(values, Number.MAX_SAFE_INTEGER)).length;
+  const topic = values.engineMetrics === null ? KV_EVENTS_TOPIC : KV_METRICS_TOPIC;
+  const bytes = fileNameOf(channelKey(values, topic, Number.MAX_SAFE_INTEGER)).length;
   if (bytes <= MAX_FILE_NAME_BYTES) return;
   const names = ['namespace', 'component', 'endpoint'] as const;
   const [longest] = [...names].sort(

@@ -10,9 +10,6 @@ const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_|$)|_PORT(_|$)/;
 export function environmentWarnings(env: Environment): string[] {
   const warnings: string[] = [];
   for (const variable of Object.keys(env).sort()) {
-    if (variable.startsWith('DYN_TCP_TLS_') && env[variable]) {
-      warnings.push(`${variable} is set but not used yet: router queries are answered without TLS`);
-    }
     if (!variable.startsWith('KVRELAY_') || knownVariables.has(variable)) continue;
     if (SERVICE_LINK.test(variable)) continue;
     warnings.push(`${variable} is no setting of kvrelay and has no effect: check the spelling`);

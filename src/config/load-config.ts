@@ -32,6 +32,7 @@ import {
   type Given,
   type GivenSettings,
 } from './sources.ts';
+import { checkTcpTls } from './tcp-tls-checks.ts';
 import type { WorkerConfig } from './worker-config.ts';
 
 export interface ConfigSources {
@@ -64,6 +65,7 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   checkNatsAccess(values, given, warnings);
   checkNatsFiles(values, given, readFile);
   checkDiscovery(values, given, readFile);
+  checkTcpTls(values, given, readFile, warnings);
   const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);
   warnings.push(...unusedWarnings(values, given), ...environmentWarnings(env));
   return Object.freeze({

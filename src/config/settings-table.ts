@@ -7,6 +7,7 @@ import { type RecoverySettings, recoverySettings } from './recovery-settings.ts'
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
 import { type ReplaySettings, replaySettings } from './replay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
+import { type TcpTlsSettings, tcpTlsSettings } from './tcp-tls-settings.ts';
 
 export interface SettingValues
   extends EngineSettings,
@@ -14,6 +15,7 @@ export interface SettingValues
     RelaySettings,
     DiscoverySettings,
     RecoverySettings,
+    TcpTlsSettings,
     NatsSettings,
     ProcessSettings {}
 
@@ -26,6 +28,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...relaySettings,
   ...discoverySettings,
   ...recoverySettings,
+  ...tcpTlsSettings,
   ...natsSettings,
   ...processSettings,
 };

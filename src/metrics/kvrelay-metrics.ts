@@ -54,6 +54,7 @@ const RANK_COUNTERS: readonly Row<(metrics: RelayMetrics) => number>[] = [
   ],
   ['published_messages_total', 'Messages handed to the event plane', (m) => m.publishedMessages],
   ['published_bytes_total', 'Bytes handed to the event plane', (m) => m.publishedBytes],
+  ['heartbeats_total', 'Empty removes sent while the rank was quiet', (m) => m.heartbeats],
   [
     'resent_messages_total',
     'Messages handed to the event plane again after a reconnect',

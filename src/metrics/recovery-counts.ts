@@ -12,6 +12,7 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /** Why the connection of a client is closed from this side. */
 export const DROPPED_CLIENT_REASONS = [
+  'handshake',
   'malformed_frame',
   'slow_frame',
   'silent',

@@ -181,6 +181,8 @@ export class RelayMetrics {
   readonly cleared: Counts<ClearCause> = zeroCounts(CLEAR_CAUSES);
   readonly publishedEvents: Counts<PublishedEventType> = zeroCounts(PUBLISHED_EVENT_TYPES);
   readonly publishedBlocks: Counts<PublishedEventType> = zeroCounts(PUBLISHED_EVENT_TYPES);
+  /** Sent while the rank was quiet; in none of the two above. */
+  heartbeats = 0;
   publishedMessages = 0;
   publishedBytes = 0;
   /** Messages handed over again after a reconnect. */

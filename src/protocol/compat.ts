@@ -18,6 +18,7 @@ export const DIVERGENCES = [
   'rank-routing',
   'split',
   'resend',
+  'heartbeat',
   'empty-store',
   'tier-namespaces',
   'ambiguous-forgotten',

@@ -4,7 +4,7 @@
  * v1/instances        <ns>/<comp>/<endpoint name>/<instance id hex>
  * v1/mdc              <ns>/<comp>/<endpoint name>/<instance id hex>[/<suffix>]
  * v1/event_sources    namespace/<seg ns>/component/<seg comp>/endpoint/<seg ep>/topic/kv-events/<publisher id hex>
- * v1/event_channels   the same form
+ * v1/event_channels   the same form, with the topic of the channel
  *
  * Hex is lower case without padding. A segment keeps A–Z a–z 0–9 - _, a file name letters and digits alone;
  * every other byte is %XX, so a `%` of a segment is escaped again.
@@ -63,11 +63,20 @@ export function endpointSubject(endpoint: KvEndpoint, topic: string): string {
 
 /** What the keys of an endpoint's sources begin with, and those of its channels. */
 export function sourcePrefix(endpoint: KvEndpoint): string {
-  return `${subjectPrefix(endpoint).replaceAll('.', '/')}/topic/${KV_EVENTS_TOPIC}/`;
+  return channelPrefix(endpoint, KV_EVENTS_TOPIC);
 }
 
 export function sourceKey(endpoint: KvEndpoint, publisherId: number): string {
-  return `${sourcePrefix(endpoint)}${publisherId.toString(16)}`;
+  return channelKey(endpoint, KV_EVENTS_TOPIC, publisherId);
+}
+
+/** What the keys of an endpoint's channels for a topic begin with. */
+export function channelPrefix(endpoint: KvEndpoint, topic: string): string {
+  return `${subjectPrefix(endpoint).replaceAll('.', '/')}/topic/${topic}/`;
+}
+
+export function channelKey(endpoint: KvEndpoint, topic: string, publisherId: number): string {
+  return `${channelPrefix(endpoint, topic)}${publisherId.toString(16)}`;
 }
 
 /** What the keys of the instances that serve an endpoint begin with. */

@@ -13,6 +13,7 @@
 import { z } from 'zod';
 import {
   type Bucket,
+  channelKey,
   type DiscoveryKey,
   instanceKey,
   type KvEndpoint,
@@ -90,12 +91,13 @@ export function channelRecord(
   source: SourceIdentity,
   mark: RelayMark,
   transport: ChannelTransport,
+  topic: string = KV_EVENTS_TOPIC,
 ): DiscoveryRecord {
   const { endpoint, publisherId } = source;
   const value = {
     type: 'EventChannel',
     scope: scopeOf(endpoint),
-    topic: KV_EVENTS_TOPIC,
+    topic,
     instance_id: publisherId,
     transport:
       transport.kind === 'nats'
@@ -103,7 +105,7 @@ export function channelRecord(
         : { kind: 'Zmq', config: { endpoint: transport.endpoint } },
     kvrelay: markJson(source, mark),
   };
-  return recordOf('v1/event_channels', sourceKey(endpoint, publisherId), value);
+  return recordOf('v1/event_channels', channelKey(endpoint, topic, publisherId), value);
 }
 
 export function queryInstanceRecord(

@@ -97,6 +97,11 @@ export class PlacementEvent {
     return this.blockHashes.length;
   }
 
+  /** An empty remove: counts let no other pass. Tells routers the newest id, and changes nothing. */
+  get isHeartbeat(): boolean {
+    return this.type === 'removed' && this.blockCount === 0;
+  }
+
   /** A root store of 2 blocks or more: the form in which an engine reports what it already holds. */
   get mayBeFullReport(): boolean {
     return this.type === 'stored' && !this.hasParent && this.blockCount >= 2;

@@ -22,6 +22,7 @@ import { readModelCard } from '../protocol/model-card.ts';
 import { cardProblems } from './card-check.ts';
 import type { Discovery, Records } from './discovery/discovery.ts';
 import { chooseWorker, type WorkerChoice } from './discovery/worker-choice.ts';
+import { LoadAnnouncer, type PresentLoad } from './load/load-announcer.ts';
 import { isSameMark, type PresentSource, RankPresence } from './rank-presence.ts';
 import type { RecoveryEndpoint } from './recovery-endpoint.ts';
 
@@ -38,6 +39,8 @@ export interface PresenceDeps {
   readonly sources: readonly PresentSource[];
   /** Null: the sources are live-only. */
   readonly recovery: RecoveryEndpoint | null;
+  /** Null where no load is published. */
+  readonly load: PresentLoad | null;
   readonly metrics: DiscoveryMetrics;
   readonly warner: Pick<Warner, 'warn'>;
   /** Told the worker whenever it changes; null while there is none. */
@@ -55,6 +58,7 @@ const MAX_LISTED = 8;
 export class Presence {
   readonly #deps: PresenceDeps;
   readonly #ranks: readonly RankPresence[];
+  readonly #load: LoadAnnouncer | null;
   /** Null until told. */
   #workerIds: readonly bigint[] | null = null;
   #claims: readonly SourceClaim[] | null = null;
@@ -67,8 +71,9 @@ export class Presence {
   #isStopped = false;
 
   constructor(deps: PresenceDeps) {
-    const { discovery, endpoint, sources } = deps;
+    const { discovery, endpoint, sources, load } = deps;
     this.#deps = deps;
+    this.#load = load && new LoadAnnouncer({ ...deps, load });
     this.#ranks = sources.map(
       (source) => new RankPresence({ ...deps, source, onReclaim: () => this.#evaluate() }),
     );
@@ -93,11 +98,12 @@ export class Presence {
   renew(): void {
     if (this.#isStopped) return;
     for (const rank of this.#ranks) rank.renew();
+    this.#load?.renew();
   }
 
   /** The same for one rank. */
   renewRank(dpRank: number): void {
-    if (!this.#isStopped) this.#ranks.find(({ source }) => source.dpRank === dpRank)?.renew();
+    if (!this.#isStopped) this.#rankOf(dpRank)?.renew();
   }
 
   async start(): Promise<void> {
@@ -107,9 +113,9 @@ export class Presence {
   /** Withdraws everything, for at most `maxMs`; what then still stands expires. */
   async stop(maxMs: number): Promise<void> {
     this.#isStopped = true;
-    const withdrawn = Promise.all(this.#ranks.map((rank) => rank.withdraw())).then(() =>
-      this.#deps.discovery.stop(),
-    );
+    const withdrawals = this.#ranks.map((rank) => rank.withdraw());
+    if (this.#load !== null) withdrawals.push(this.#load.serve(null));
+    const withdrawn = Promise.all(withdrawals).then(() => this.#deps.discovery.stop());
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, maxMs);
@@ -127,10 +133,15 @@ export class Presence {
     return stands ? [] : ['the discovery records'];
   }
 
+  /** Whether routers know the rank's source, and whom to ask about it. */
+  isRecoverable(dpRank: number): boolean {
+    return this.#rankOf(dpRank)?.isRecoverable === true;
+  }
+
   /** What is wrong with one rank's presence, in the order of the codes. */
   notices(dpRank: number): PresenceNotice[] {
     const { discovery } = this.#deps;
-    const rank = this.#ranks.find(({ source }) => source.dpRank === dpRank);
+    const rank = this.#rankOf(dpRank);
     const notices: PresenceNotice[] = [];
     const choice = this.#choice;
     if (rank?.isContested || choice?.kind === 'claimed') notices.push({ code: 'ambiguous_source' });
@@ -145,6 +156,10 @@ export class Presence {
     return notices;
   }
 
+  #rankOf(dpRank: number): RankPresence | undefined {
+    return this.#ranks.find(({ source }) => source.dpRank === dpRank);
+  }
+
   #evaluate(): void {
     if (this.#isStopped || this.#workerIds === null || this.#claims === null) return;
     const choice = this.#choose(this.#workerIds, this.#claims);
@@ -154,6 +169,7 @@ export class Presence {
     if (workerId !== null) this.#lastWorkerId = workerId;
     this.#tellChange(before, choice);
     this.#checkCards();
+    void this.#load?.serve(workerId);
     for (const rank of this.#ranks) {
       if (workerId === null) rank.leave();
       else rank.serve(workerId, this.#claims);
@@ -173,7 +189,7 @@ export class Presence {
 
   /** Of somebody else, for a rank of ours; what we left behind in an earlier life is no claim. */
   #isForeign(claim: SourceClaim): boolean {
-    const rank = this.#ranks.find(({ source }) => source.dpRank === claim.dpRank);
+    const rank = this.#rankOf(claim.dpRank);
     return rank !== undefined && !rank.isOwn(claim) && !isSameMark(claim.mark, rank.mark);
   }
 

@@ -78,6 +78,11 @@ export class RankPresence {
     return this.#announcer.isAnnounced;
   }
 
+  /** Routers know it, and whom to ask about it. */
+  get isRecoverable(): boolean {
+    return this.#deps.discovery.kind !== 'none' && this.#announcer.isRecoverable;
+  }
+
   /** Its records do not stand as they should yet. */
   get isOnItsWay(): boolean {
     return this.#announcer.isOnItsWay;

@@ -61,7 +61,12 @@ function countPublished(
   end: number,
   metrics: RelayMetrics,
 ): void {
-  const { arrivedAtMs } = events[first] as PlacementEvent;
+  const { arrivedAtMs, isHeartbeat } = events[first] as PlacementEvent;
+  if (isHeartbeat) {
+    // Alone in its message, and no engine event: neither a change nor a latency.
+    metrics.heartbeats++;
+    return;
+  }
   // Events of one kind come in runs, which are counted as a whole.
   for (let index = first; index < end; ) {
     const { type } = events[index] as PlacementEvent;

@@ -102,6 +102,8 @@ export interface RankCounters {
   readonly coalesced: number;
   readonly published_events: number;
   readonly published_blocks: number;
+  /** Empty removes in quiet times; in none of the two above. */
+  readonly heartbeats: number;
   readonly suppressed_removes: number;
   readonly missing_batches: number;
   readonly lost_batches: number;

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
-import { load } from './loading.ts';
+import { describe, expect, test } from 'vitest';
+import type { WorkerConfig } from '../../src/config/worker-config.ts';
+import { load, refusal } from './loading.ts';
 
 test('routers are answered over TCP, on this host, unless told otherwise', () => {
   expect(load([])).toMatchObject({
@@ -50,9 +51,50 @@ test.each([
   else expect(start).not.toThrow();
 });
 
-test('TLS between Dynamo processes is said to be missing here', () => {
-  const env = { DYN_TCP_TLS_CERT_PATH: '/x', DYN_TCP_TLS_KEY_PATH: '' };
-  expect(load([], { env }).warnings).toEqual([
-    'DYN_TCP_TLS_CERT_PATH is set but not used yet: router queries are answered without TLS',
-  ]);
+describe('TLS between Dynamo processes', () => {
+  const readFile = (path: string): string => {
+    if (path === '/missing') throw new Error('ENOENT');
+    return 'PEM';
+  };
+  const withTls = (env: Record<string, string>, ...flags: string[]): WorkerConfig => {
+    const named = Object.entries(env).map(([name, value]) => [`DYN_TCP_TLS_${name}`, value]);
+    return load(flags, { env: Object.fromEntries(named), readFile });
+  };
+  const both = { CERT_PATH: '/c', KEY_PATH: '/k', CA_CERT_PATH: '/ca' };
+
+  test('is taken as those have it', () => {
+    const config = withTls({ ...both, SERVER_NAME: 'n', HANDSHAKE_TIMEOUT_SECS: '5' });
+    expect(config).toMatchObject({
+      tcpTlsCertPath: '/c',
+      tcpTlsKeyPath: '/k',
+      tcpTlsCaCertPath: '/ca',
+      tcpTlsServerName: 'n',
+      tcpTlsHandshakeTimeoutSecs: 5,
+      warnings: [],
+    });
+  });
+
+  test.each([
+    [{ CERT_PATH: '/c' }, 'DYN_TCP_TLS_KEY_PATH is missing beside DYN_TCP_TLS_CERT_PATH'],
+    [{ ...both, CLIENT_CERT_PATH: '/c' }, 'DYN_TCP_TLS_CLIENT_KEY_PATH is missing beside'],
+    [
+      { CLIENT_CERT_PATH: '/c', CLIENT_KEY_PATH: '/k' },
+      'DYN_TCP_TLS_CA_CERT_PATH is missing beside DYN_TCP_TLS_CLIENT_CERT_PATH',
+    ],
+    [
+      { CLIENT_CA_CERT_PATH: '/ca' },
+      'DYN_TCP_TLS_CERT_PATH is missing beside DYN_TCP_TLS_CLIENT_CA_CERT_PATH',
+    ],
+    [{ ...both, CA_CERT_PATH: '/missing' }, '/missing'],
+  ])('ends the start with what is missing: %j', (env, text) => {
+    expect(refusal(() => withTls(env))).toContain(text);
+    expect(() => withTls(env, '--request-plane', 'none')).not.toThrow();
+  });
+
+  test('on one way alone is said', () => {
+    expect(withTls({ CERT_PATH: '/c', KEY_PATH: '/k' }).warnings).toEqual([
+      'DYN_TCP_TLS_CERT_PATH is set without DYN_TCP_TLS_CA_CERT_PATH: answers go to routers without TLS',
+    ]);
+    expect(withTls({ CERT_PATH: '/c', KEY_PATH: '/k', INSECURE: '1' }).warnings).toEqual([]);
+  });
 });

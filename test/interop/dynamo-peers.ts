@@ -55,7 +55,7 @@ export class DynamoPeer {
   }
 
   static async start(
-    program: 'dynamo_worker' | 'dynamo_router',
+    program: 'dynamo_worker' | 'dynamo_router' | 'dynamo_frontend',
     flags: readonly string[],
     env: Record<string, string> = {},
   ): Promise<DynamoPeer> {

@@ -37,6 +37,7 @@ const FAMILIES = `
   kvrelay_cleared_total                                        counter   dp_rank cause
   kvrelay_live_blocks                                          gauge     dp_rank storage_tier
   kvrelay_tracked_blocks                                       gauge     dp_rank storage_tier
+  kvrelay_heartbeats_total                                     counter   dp_rank
   kvrelay_published_messages_total                             counter   dp_rank
   kvrelay_published_bytes_total                                counter   dp_rank
   kvrelay_published_events_total                               counter   dp_rank event_type

@@ -109,6 +109,21 @@ test('channel and query instance are the stock ones', () => {
   expect(fileNameOf(instance.key)).toBe(STOCK_INSTANCE_FILE);
 });
 
+const STOCK_LOAD_FILE =
+  'namespace%2Fns%2Fcomponent%2Fbackend%2Fendpoint%2Fgenerate%2Ftopic%2Fkv%5Fmetrics%2F17fc6795ed03c7';
+const STOCK_LOAD =
+  '{"type":"EventChannel","scope":{"kind":"endpoint","endpoint":{"namespace":"ns","component":"backend","name":"generate"}},"topic":"kv_metrics","instance_id":6751446291514311,"transport":{"kind":"Zmq","config":{"endpoint":"tcp://192.0.2.2:41681"}}}';
+
+test('the channel of worker load is that of a stock worker', () => {
+  const endpoint = { namespace: 'ns', component: 'backend', endpoint: 'generate' };
+  const load = { endpoint, workerId: 7n, dpRank: 0, publisherId: 6751446291514311 };
+  const transport = { kind: 'zmq', endpoint: 'tcp://192.0.2.2:41681' } as const;
+  const { bucket, key, value } = channelRecord(load, mark, transport, 'kv_metrics');
+  expect(bucket).toBe('v1/event_channels');
+  expect(fileNameOf(key)).toBe(STOCK_LOAD_FILE);
+  expect(withoutMark(value)).toEqual(parseLosslessJson(STOCK_LOAD));
+});
+
 test('file names are exact: each key has one, and no other name is a key', () => {
   expect(keyOfFileName(STOCK_SOURCE_FILE)).toBe(sourceKey(fra0, 6181180192207100));
   for (const wrong of ['.tmp_0123456789abcdef', 'a-b', 'a%2f', 'a%', 'a%41', '%FF']) {

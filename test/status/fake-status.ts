@@ -32,6 +32,7 @@ export function rankStatus(dpRank: number, overrides: Partial<RankStatus> = {}):
       suppressed_removes: 50,
       missing_batches: 0,
       lost_batches: 0,
+      heartbeats: 0,
       duplicate_batches: 0,
       engine_restarts: 0,
       malformed: 0,

@@ -36,6 +36,7 @@ const countersShape = z.object({
   suppressed_removes: count,
   missing_batches: count,
   lost_batches: count,
+  heartbeats: count,
   duplicate_batches: count,
   engine_restarts: count,
   malformed: count,

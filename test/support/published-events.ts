@@ -58,6 +58,11 @@ export function eventsOf(payload: Uint8Array): PublishedEvent[] {
   return (unpackr.unpack(payload) as WireEvent[]).map(publishedEventOf);
 }
 
+/** Router events that have been unpacked already. */
+export function eventsIn(unpacked: readonly unknown[]): PublishedEvent[] {
+  return unpacked.map((event) => eventOf(event as WireEvent));
+}
+
 /** Router events that lie one after the other, without an array around them. */
 export function consecutiveEventsOf(bytes: Uint8Array): PublishedEvent[] {
   const events: PublishedEvent[] = [];

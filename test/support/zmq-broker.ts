@@ -1,10 +1,12 @@
-/** A ZMQ broker: an XSUB socket for publishers, an XPUB socket for subscribers, and nothing in between. */
+/** A ZMQ broker: an XSUB socket for publishers, an XPUB socket for subscribers, and between them what a test drops. */
 import { XPublisher, XSubscriber } from 'zeromq';
 import { freePorts } from './free-ports.ts';
 
 export class ZmqBroker {
   /** As routers and relays are given it. */
   readonly url: string;
+  /** Which messages of publishers get lost here. */
+  drops: (message: readonly Buffer[]) => boolean = () => false;
   readonly #xsub: XSubscriber = new XSubscriber({ linger: 0 });
   readonly #xpub: XPublisher = new XPublisher({ linger: 0 });
   #running: Promise<void> = Promise.resolve();
@@ -30,13 +32,18 @@ export class ZmqBroker {
   }
 
   async #forward(): Promise<void> {
-    await Promise.all([pass(this.#xsub, this.#xpub), pass(this.#xpub, this.#xsub)]);
+    const keeps = (message: readonly Buffer[]): boolean => !this.drops(message);
+    await Promise.all([pass(this.#xsub, this.#xpub, keeps), pass(this.#xpub, this.#xsub)]);
   }
 }
 
-async function pass(from: XSubscriber | XPublisher, to: XSubscriber | XPublisher): Promise<void> {
+async function pass(
+  from: XSubscriber | XPublisher,
+  to: XSubscriber | XPublisher,
+  keeps: (message: readonly Buffer[]) => boolean = () => true,
+): Promise<void> {
   try {
-    for await (const message of from) await to.send(message);
+    for await (const message of from) if (keeps(message)) await to.send(message);
   } catch (error) {
     // The other side was closed between the two.
     if (!to.closed) throw error;

@@ -63,6 +63,11 @@ export class SourceAnnouncer {
     return !this.isOnItsWay && this.#standing?.isClaimed === true;
   }
 
+  /** Routers are told whom to ask for what they missed. */
+  get isRecoverable(): boolean {
+    return this.isAnnounced && this.#standing?.queryInstance !== null;
+  }
+
   /** What is wanted does not stand yet. */
   get isOnItsWay(): boolean {
     return this.#wanted !== this.#settled;

@@ -8,6 +8,7 @@
  *          as TreeDumpFailed, after which a router asks again without losing its place.
  * Source   ai-dynamo/dynamo 1.6.1, WorkerKvQueryEngine and its request plane.
  */
+import type { ConnectionOptions } from 'node:tls';
 import type { RecoveryCounts, RefusalReason } from '../../metrics/recovery-counts.ts';
 import type { RecoveryAnswer, RelayMetrics } from '../../metrics/relay-metrics.ts';
 import type { RecoveryIndex } from '../../protocol/recovery.ts';
@@ -53,6 +54,8 @@ export interface QueryServiceLimits {
   /** For a dump's turn and its making. */
   readonly snapshotTimeoutMs: number;
   readonly stream: ResponseStreamLimits;
+  /** Of the connections to routers; null: none. */
+  readonly tls: ConnectionOptions | null;
 }
 
 const DEFAULT_LIMITS: QueryServiceLimits = {
@@ -60,6 +63,7 @@ const DEFAULT_LIMITS: QueryServiceLimits = {
   maxDumps: 8,
   snapshotTimeoutMs: 20_000,
   stream: DEFAULT_STREAM_LIMITS,
+  tls: null,
 };
 
 /** Twice what a stock router was seen to need, in either codec, and a while for one that is busy. */
@@ -137,7 +141,7 @@ export class QueryService {
   }
 
   async #serve({ callBack, codec, query }: RouterRequest, source: RecoverySource): Promise<void> {
-    const stream = new ResponseStream(callBack, this.#limits.stream);
+    const stream = new ResponseStream(callBack, this.#limits.stream, this.#limits.tls);
     this.#streams.add(stream);
     this.#counts.answersInFlight = this.#streams.size;
     let endHold: ((applyMs: number) => void) | null = null;

@@ -13,6 +13,7 @@ import { QueryService, type QueryServiceLimits, type RecoverySource } from './qu
 import { hostPort, recoveryPath, recoverySubject, type ServedSource } from './recovery-address.ts';
 import { MAX_PAYLOAD_BYTES } from './request-frames.ts';
 import { RequestServer, type RequestServerLimits } from './request-server.ts';
+import type { TcpTls } from './tcp-tls.ts';
 
 /** How routers are told to ask; stands in the record of the source. */
 export interface RecoveryAddress {
@@ -36,6 +37,8 @@ export interface RecoveryServiceOptions {
   /** Null where a rank has no index: its source is then live-only. */
   readonly rank: (dpRank: number) => ServedRank | null;
   readonly onError: (error: unknown) => void;
+  /** Absent: neither way has TLS. */
+  readonly tls?: TcpTls;
   readonly limits?: Partial<RequestServerLimits & Pick<QueryServiceLimits, 'maxAnswers'>>;
 }
 
@@ -55,6 +58,7 @@ export class RecoveryService {
     const { maxAnswers, ...limits } = options.limits ?? {};
     this.#queries = new QueryService(this.counts, onError, {
       ...(maxAnswers !== undefined && { maxAnswers }),
+      tls: options.tls?.answers ?? null,
     });
     const listening = {
       host: listenHost(advertisedHost),
@@ -63,6 +67,7 @@ export class RecoveryService {
       counts: this.counts,
       onError,
       limits,
+      tls: options.tls?.listener ?? null,
     };
     this.#server = requestPlane === 'tcp' ? new RequestServer(listening) : null;
   }

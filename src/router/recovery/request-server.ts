@@ -9,6 +9,7 @@
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { KvRelayError } from '../../errors.ts';
 import type { DroppedClientReason, RecoveryCounts } from '../../metrics/recovery-counts.ts';
 import { type RequestFrame, RequestFrames } from './request-frames.ts';
@@ -37,6 +38,9 @@ const KEEPALIVE_DELAY_MS = 30_000;
 
 const LAST_WORDS_MS = 1000;
 
+/** TLS handshakes at a time. */
+const MAX_HANDSHAKES = 64;
+
 export interface RequestServerOptions {
   /** An address of this host; IPv6 without brackets. */
   readonly host: string;
@@ -47,6 +51,8 @@ export interface RequestServerOptions {
   readonly counts: RecoveryCounts;
   readonly onError: (error: unknown) => void;
   readonly limits?: Partial<RequestServerLimits>;
+  /** Null or absent: routers ask without. */
+  readonly tls?: TlsOptions | null;
 }
 
 /** The address for routers' queries cannot be bound. */
@@ -76,13 +82,25 @@ export class RequestServer {
   readonly #limits: RequestServerLimits;
   readonly #server: Server;
   readonly #clients = new Set<Client>();
+  /** Connections whose TLS handshake is not over, by their other end. */
+  readonly #handshakes = new Map<string, Socket>();
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(options: RequestServerOptions) {
     this.#options = options;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_DELAY_MS };
-    this.#server = createServer(tcp, (socket) => this.#admit(socket));
+    const { tls = null } = options;
+    this.#server =
+      tls === null
+        ? createServer(tcp, (socket) => this.#admit(socket))
+        : createTlsServer({ ...tls, ...tcp }, (socket) => {
+            this.#handshakes.delete(otherEnd(socket));
+            this.#admit(socket);
+          });
+    if (tls === null) return;
+    this.#server.on('connection', (socket: Socket) => this.#meet(socket));
+    this.#server.on('tlsClientError', () => options.counts.droppedClients.handshake++);
   }
 
   /** The port that was bound. */
@@ -107,7 +125,20 @@ export class RequestServer {
     const closed = once(this.#server, 'close');
     this.#server.close();
     for (const { socket } of this.#clients) socket.destroy();
+    for (const socket of this.#handshakes.values()) socket.destroy();
     await closed;
+  }
+
+  /** At the bound the oldest handshake goes: a router is through with its own in no time. */
+  #meet(socket: Socket): void {
+    const [oldest] = this.#handshakes.values();
+    if (oldest !== undefined && this.#handshakes.size >= MAX_HANDSHAKES) {
+      this.#options.counts.droppedClients.too_many++;
+      oldest.destroy();
+    }
+    const end = otherEnd(socket);
+    this.#handshakes.set(end, socket);
+    socket.on('close', () => this.#handshakes.delete(end));
   }
 
   #admit(socket: Socket): void {
@@ -178,6 +209,10 @@ export class RequestServer {
     this.#clients.delete(client);
     this.#options.counts.clients = this.#clients.size;
   }
+}
+
+function otherEnd({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function isQuieter(one: Client, other: Client): boolean {

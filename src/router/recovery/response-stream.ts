@@ -10,6 +10,7 @@
  * Source   ai-dynamo/dynamo 1.6.1, TCP response stream.
  */
 import { connect, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { FailedAnswerReason } from '../../metrics/recovery-counts.ts';
 import type { CallBack, Codec } from './query.ts';
 import { answerHead, closing, FAREWELLS, handshake, PROLOGUE } from './response-messages.ts';
@@ -53,16 +54,22 @@ export class ResponseStream {
   #said: Buffer = Buffer.alloc(0);
   #wake: (() => void) | null = null;
 
-  constructor(callBack: CallBack, limits: ResponseStreamLimits = DEFAULT_STREAM_LIMITS) {
+  /** `tls`: null where the router is called without. */
+  constructor(
+    callBack: CallBack,
+    limits: ResponseStreamLimits = DEFAULT_STREAM_LIMITS,
+    tls: ConnectionOptions | null = null,
+  ) {
     const { host, port, subject } = callBack;
     this.#limits = limits;
-    this.#socket = connect({ host, port, noDelay: true });
+    const to = { host, port, noDelay: true };
+    this.#socket = tls === null ? connect(to) : connectTls({ ...tls, ...to });
     this.#socket.write(Buffer.concat([handshake(subject), PROLOGUE]));
     this.#timer = setTimeout(() => this.#fail('timeout'), limits.totalTimeoutMs);
     this.#socket.setTimeout(limits.connectTimeoutMs, () =>
       this.#fail(this.#isConnected ? 'timeout' : 'unreachable'),
     );
-    this.#socket.on('connect', () => {
+    this.#socket.on(tls === null ? 'connect' : 'secureConnect', () => {
       this.#isConnected = true;
       this.#socket.setTimeout(0);
       this.#wake?.();

@@ -1,0 +1,61 @@
+/** What `/metrics` reads of a worker's parts. */
+import type { WorkerConfig } from './config/worker-config.ts';
+import type { EngineSource } from './engine-source.ts';
+import type { EventLoopLag } from './event-loop-lag.ts';
+import type { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
+import type { MetricsSource } from './metrics/metrics-source.ts';
+import { RecoveryCounts } from './metrics/recovery-counts.ts';
+import { degradedCodes } from './relay-degraded.ts';
+import { planeReading } from './relay-status.ts';
+import type { Presence } from './router/presence.ts';
+import type { RecoveryService } from './router/recovery/recovery-service.ts';
+import { VERSION } from './version.ts';
+import type { WorkerLoad } from './worker-load.ts';
+
+export interface WorkerParts {
+  readonly config: WorkerConfig;
+  readonly sources: readonly EngineSource[];
+  readonly presence: Presence;
+  readonly discovery: DiscoveryMetrics;
+  /** Null where routers cannot ask. */
+  readonly recovery: RecoveryService | null;
+  /** Null where no load is published. */
+  readonly load: WorkerLoad | null;
+  readonly loopLag: EventLoopLag;
+}
+
+const NO_RECOVERY = new RecoveryCounts();
+
+export function workerMetrics(parts: WorkerParts): MetricsSource {
+  const { config, sources, presence, discovery, recovery, load, loopLag } = parts;
+  const { namespace, component } = config;
+  const relays = sources.flatMap((source) => source.relays);
+  const workerIdHex = (): string => relays[0]?.workerId?.toString(16) ?? '';
+  return {
+    version: VERSION,
+    labels: {
+      namespace,
+      component,
+      get workerIdHex() {
+        return workerIdHex();
+      },
+    },
+    relays: () =>
+      sources.flatMap(({ listener, relays: own }) =>
+        own.map((relay) => ({
+          dpRank: relay.dpRank,
+          metrics: relay.metrics,
+          engineConnected: listener.isConnected,
+          degraded: [
+            ...degradedCodes(relay, listener.isConnected),
+            ...presence.notices(relay.dpRank).map(({ code }) => code),
+          ],
+        })),
+      ),
+    discovery,
+    plane: () => planeReading(relays),
+    load: () => load?.metrics ?? null,
+    recovery: () => recovery?.counts ?? NO_RECOVERY,
+    eventLoopLagSeconds: () => loopLag.takeSeconds(),
+  };
+}
