@@ -77,6 +77,7 @@ export class RelayProcess {
       onAmbiguous,
       blockSize,
       host: 'a-host',
+      load: null,
       sources: this.relays,
       recovery: this.#recovery,
       metrics: new DiscoveryMetrics(),

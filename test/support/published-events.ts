@@ -60,7 +60,7 @@ export function eventsOf(payload: Uint8Array): PublishedEvent[] {
 
 /** Router events that have been unpacked already. */
 export function eventsIn(unpacked: readonly unknown[]): PublishedEvent[] {
-  return unpacked.map((event) => eventOf(event as WireEvent));
+  return unpacked.map((event) => publishedEventOf(event as WireEvent));
 }
 
 /** Router events that lie one after the other, without an array around them. */
