@@ -8,10 +8,20 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseLosslessJson } from '../../src/protocol/lossless-json.ts';
+import { natsServerAvailable } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
 
 /** A Python with Dynamo's runtime; empty where there is none. */
 export const DYNAMO_PYTHON: string = process.env.KVRELAY_INTEROP_DYNAMO ?? '';
+
+/** With KVRELAY_REQUIRE_ALL=1 a missing Dynamo is an error, so that nothing is skipped unseen. */
+export function hasDynamo(): boolean {
+  if (DYNAMO_PYTHON !== '' && natsServerAvailable()) return true;
+  if (process.env.KVRELAY_REQUIRE_ALL === '1') {
+    throw new Error('Dynamo cannot run, and KVRELAY_REQUIRE_ALL=1 forbids to skip it');
+  }
+  return false;
+}
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;

@@ -8,8 +8,7 @@ import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../supp
 import { EngineStub } from '../support/engine-stub.ts';
 import { etcdServerAvailable } from '../support/etcd-server.ts';
 import { eventually } from '../support/plane-collector.ts';
-import type { DynamoPeer } from './dynamo-peers.ts';
-import { hasDynamo } from './registry-folder.ts';
+import { type DynamoPeer, hasDynamo } from './dynamo-peers.ts';
 import {
   expectSameBlocks,
   makePlace,

@@ -6,8 +6,7 @@ import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../supp
 import { EngineStub } from '../support/engine-stub.ts';
 import { fixedSeed } from '../support/properties.ts';
 import { TieredCache } from '../support/tiered-cache.ts';
-import type { OverlapScores, Prompt } from './dynamo-peers.ts';
-import { hasDynamo } from './registry-folder.ts';
+import { hasDynamo, type OverlapScores, type Prompt } from './dynamo-peers.ts';
 import { expectSameBlocks, makePlace, passedOn, startPeer, startRelay } from './stock-trial.ts';
 
 const RANKS = 2;

@@ -9,9 +9,9 @@ import { freePorts } from '../support/free-ports.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { fixedSeed } from '../support/properties.ts';
 import { TieredCache } from '../support/tiered-cache.ts';
+import { hasDynamo } from './dynamo-peers.ts';
 import { EngineDriver } from './engine-driver.ts';
 import { canRun, newestOf } from './engines.ts';
-import { hasDynamo } from './registry-folder.ts';
 import { expectSameBlocks, makePlace, passedOn, startPeer, startRelay } from './stock-trial.ts';
 import { readTruth, Truth } from './truth.ts';
 

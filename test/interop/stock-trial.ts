@@ -32,6 +32,13 @@ export interface Place {
   readonly relayOnly: readonly string[];
 }
 
+/** A directory for the file registry, of this test alone; whoever meets there keeps its own records alive. */
+export function emptyRegistry(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'kvrelay-interop-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
 export async function makePlace({
   eventPlane,
   requestPlane = 'tcp',
@@ -41,9 +48,7 @@ export async function makePlace({
   const shared = ['--namespace', 'interop-1', '--block-size', `${blockSize}`];
   shared.push('--request-plane', requestPlane, '--discovery', discovery);
   if (discovery === 'file') {
-    const directory = mkdtempSync(join(tmpdir(), 'kvrelay-interop-'));
-    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-    shared.push('--discovery-dir', directory);
+    shared.push('--discovery-dir', emptyRegistry());
   } else {
     const etcd = await startEtcdServer();
     onTestFinished(() => etcd.stop());
