@@ -5,14 +5,18 @@ import type { Truth, TruthStore } from './truth.ts';
 const SHOWN = 10;
 
 export interface LiveDifference {
-  /** Live in the engine and unknown to the router, at most ten of them. */
+  /** What there is and the router does not know, at most ten of them. */
   readonly missing: readonly string[];
-  /** What the router believes and the engine has not. */
+  /** What the router believes and there is not. */
   readonly wrong: readonly string[];
 }
 
 export function liveDifference(plane: Plane, truth: Truth): LiveDifference {
-  const [have, should] = [new Set(plane.live()), new Set(truth.live())];
+  return setDifference(plane.live(), truth.live());
+}
+
+export function setDifference(held: readonly string[], wanted: readonly string[]): LiveDifference {
+  const [have, should] = [new Set(held), new Set(wanted)];
   return {
     missing: [...should].filter((block) => !have.has(block)).slice(0, SHOWN),
     wrong: [...have].filter((block) => !should.has(block)).slice(0, SHOWN),

@@ -8,13 +8,24 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseLosslessJson } from '../../src/protocol/lossless-json.ts';
+import { natsServerAvailable } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
 
 /** A Python with Dynamo's runtime; empty where there is none. */
 export const DYNAMO_PYTHON: string = process.env.KVRELAY_INTEROP_DYNAMO ?? '';
 
+/** With KVRELAY_REQUIRE_ALL=1 a missing Dynamo is an error, so that nothing is skipped unseen. */
+export function hasDynamo(): boolean {
+  if (DYNAMO_PYTHON !== '' && natsServerAvailable()) return true;
+  if (process.env.KVRELAY_REQUIRE_ALL === '1') {
+    throw new Error('Dynamo cannot run, and KVRELAY_REQUIRE_ALL=1 forbids to skip it');
+  }
+  return false;
+}
+
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 30_000;
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -27,6 +38,25 @@ export type IndexRow = readonly [
   blockHash: bigint | number,
   tokensHash: bigint | number,
 ];
+
+/** A prompt as a router is asked for it. */
+export interface Prompt {
+  readonly tokens: readonly number[];
+  readonly lora_name?: string;
+  readonly cache_salt?: string;
+}
+
+/** Blocks at a prompt's start: on the device, and how many the tiers below add to them. */
+export interface OverlapScores {
+  readonly num_blocks: number;
+  readonly workers: readonly {
+    readonly dp_rank: number;
+    readonly device_blocks: number;
+    readonly host_pinned_extension_blocks: number;
+    /** Of the disk tier and the external one together. */
+    readonly disk_extension_blocks: number;
+  }[];
+}
 
 export class DynamoPeer {
   readonly #child: ChildProcess;
@@ -77,6 +107,16 @@ export class DynamoPeer {
     return Number(this.#lines.findLast(({ state }) => state === 'index')?.blocks ?? 0);
   }
 
+  /** What the router's index holds at the moment of asking; one question at a time. */
+  async askIndex(): Promise<readonly IndexRow[]> {
+    return (await this.#ask({ ask: 'index' })).blocks as readonly IndexRow[];
+  }
+
+  /** What the router makes of each prompt, a row a worker and rank. */
+  async askScores(prompts: readonly Prompt[]): Promise<readonly OverlapScores[]> {
+    return (await this.#ask({ ask: 'scores', prompts })).scores as readonly OverlapScores[];
+  }
+
   /** Every state of the router's index so far, by its size. */
   get indexSizes(): number[] {
     const states = this.#lines.filter(({ state }) => state === 'index');
@@ -99,6 +139,17 @@ export class DynamoPeer {
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#closed;
+  }
+
+  async #ask(question: object): Promise<Line> {
+    const answers = (): readonly Line[] => this.#lines.filter(({ state }) => state === 'answer');
+    const before = answers().length;
+    this.#child.stdin?.write(`${JSON.stringify(question)}\n`);
+    const isOver = (): boolean => answers().length > before || this.#child.exitCode !== null;
+    await eventually(isOver, ANSWER_TIMEOUT_MS);
+    const answer = answers()[before];
+    if (answer === undefined) throw new Error(`the router does not answer:\n${this.#tail}`);
+    return answer;
   }
 
   #take(line: string): void {

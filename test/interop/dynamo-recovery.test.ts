@@ -6,9 +6,8 @@
 import { describe, expect, test } from 'vitest';
 import { FakeIndex } from '../support/fake-index.ts';
 import { eventually } from '../support/plane-collector.ts';
-import type { DynamoPeer } from './dynamo-peers.ts';
+import { type DynamoPeer, hasDynamo } from './dynamo-peers.ts';
 import { KEPT_EVENTS, type Source, startSource } from './dynamo-source.ts';
-import { hasDynamo } from './registry-folder.ts';
 
 /** Rows as the router's program prints them, in one order. */
 function rowsOf({ index, workerId }: Pick<Source, 'index' | 'workerId'>): string[] {

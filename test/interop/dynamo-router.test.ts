@@ -1,83 +1,20 @@
 /** A stock KvRouter follows kvrelay, which it finds by discovery: what was sent is what it holds. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
-import { createLogger } from '../../src/log.ts';
-import { createWorker, type Worker } from '../../src/worker.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Worker } from '../../src/worker.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
-import { startEtcdServer } from '../support/etcd-server.ts';
-import { startNatsServer } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { RunProcess } from '../support/run-process.ts';
-import { configOf } from '../support/worker-config.ts';
-import { ZmqBroker } from '../support/zmq-broker.ts';
 import { DYNAMO_PYTHON, DynamoPeer } from './dynamo-peers.ts';
+import { makePlace, type Place, startPeer, startRelay } from './stock-trial.ts';
 
-const logger = createLogger({ level: 'silent', format: 'json' });
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-type EventPlane = 'nats' | 'zmq' | 'broker';
-
-/** Flags of relay and peers for one plane and one registry, both of this test alone. */
-interface Place {
-  readonly shared: readonly string[];
-  readonly relayOnly: readonly string[];
-}
-
-async function makePlace(
-  eventPlane: EventPlane,
-  discovery: 'file' | 'etcd' = 'file',
-): Promise<Place> {
-  const shared = ['--discovery', discovery, '--namespace', 'interop-1', '--block-size', '4'];
-  if (discovery === 'file') {
-    const directory = mkdtempSync(join(tmpdir(), 'kvrelay-interop-'));
-    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
-    shared.push('--discovery-dir', directory);
-  } else {
-    const etcd = await startEtcdServer();
-    cleanups.push(() => etcd.stop());
-    shared.push('--etcd-endpoints', etcd.url);
-  }
-  if (eventPlane === 'nats') {
-    const server = await startNatsServer();
-    cleanups.push(() => server.stop());
-    return {
-      shared: [...shared, '--event-plane', 'nats', '--nats-server', server.url],
-      relayOnly: [],
-    };
-  }
-  shared.push('--event-plane', 'zmq');
-  if (eventPlane === 'zmq') return { shared, relayOnly: ['--plane-endpoint', 'tcp://127.0.0.1:0'] };
-  const broker = await ZmqBroker.start();
-  cleanups.push(() => broker.close());
-  return { shared: [...shared, '--zmq-broker', broker.url], relayOnly: [] };
-}
-
-async function startPeer(
-  program: 'dynamo_worker' | 'dynamo_router',
-  flags: readonly string[],
-): Promise<DynamoPeer> {
-  const peer = await DynamoPeer.start(program, flags);
-  cleanups.push(() => peer.stop());
-  return peer;
-}
-
-async function startRelay(
-  { shared, relayOnly }: Place,
+async function startBoth(
+  place: Place,
   flags: readonly string[] = [],
 ): Promise<{ engine: EngineStub; relay: Worker }> {
   const engine = await EngineStub.start();
-  cleanups.push(() => engine.close());
-  const own = ['--engine-endpoint', engine.endpoint, '--http', 'off'];
-  const relay = createWorker(configOf(...own, ...shared, ...relayOnly, ...flags), { logger });
-  cleanups.push(() => relay.stop());
-  await relay.start();
+  onTestFinished(() => engine.close());
+  const relay = await startRelay(place, engine.endpoint, flags);
   await engine.subscribed();
   return { engine, relay };
 }
@@ -120,11 +57,11 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     ['nats', 'etcd'],
     ['zmq', 'etcd'],
     ['broker', 'file'],
-  ] as const)('follows a live-only source on %s, found in %s', async (plane, discovery) => {
-    const place = await makePlace(plane, discovery);
+  ] as const)('follows a source on %s, found in %s', async (plane, discovery) => {
+    const place = await makePlace({ eventPlane: plane, discovery });
     await startPeer('dynamo_worker', place.shared);
     const router = await startPeer('dynamo_router', place.shared);
-    const { engine, relay } = await startRelay(place);
+    const { engine, relay } = await startBoth(place);
     await joined(relay);
     const send = senderTo(engine);
     await send(store([101, 102, 103]));
@@ -149,11 +86,11 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   });
 
   test.each(['nats', 'zmq'] as const)('keeps two ranks on %s apart', async (plane) => {
-    const place = await makePlace(plane);
+    const place = await makePlace({ eventPlane: plane });
     const ranks = ['--dp-size', '2'];
     await startPeer('dynamo_worker', [...place.shared, ...ranks]);
     const router = await startPeer('dynamo_router', place.shared);
-    const { engine, relay } = await startRelay(place, [...ranks, '--engine-sockets', 'shared']);
+    const { engine, relay } = await startBoth(place, [...ranks, '--engine-sockets', 'shared']);
     await joined(relay);
     await engine.send(batchFrames(batch([store([101, 102])], 0), 0));
     await engine.send(batchFrames(batch([store([201])], 1), 1));
@@ -164,10 +101,10 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   });
 
   test('follows the successor of a worker, under the new id, with all that the engine holds', async () => {
-    const place = await makePlace('zmq');
+    const place = await makePlace({ eventPlane: 'zmq' });
     const first = await DynamoPeer.start('dynamo_worker', place.shared);
     const router = await startPeer('dynamo_router', place.shared);
-    const { engine, relay } = await startRelay(place);
+    const { engine, relay } = await startBoth(place);
     await joined(relay);
     const send = senderTo(engine);
     await send(store([101]));
@@ -192,8 +129,8 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   });
 
   test("is never told two sources: kvrelay concedes to a worker's own publisher", async () => {
-    const place = await makePlace('zmq');
-    const { engine, relay } = await startRelay(place);
+    const place = await makePlace({ eventPlane: 'zmq' });
+    const { engine, relay } = await startBoth(place);
     await startPeer('dynamo_worker', [...place.shared, '--publish', engine.endpoint]);
     const router = await startPeer('dynamo_router', place.shared);
     const isAmbiguous = (): boolean =>
@@ -211,11 +148,11 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   });
 
   test('is back within seconds after a relay was killed and started again', async () => {
-    const place = await makePlace('nats');
+    const place = await makePlace({ eventPlane: 'nats' });
     await startPeer('dynamo_worker', place.shared);
     const router = await startPeer('dynamo_router', place.shared);
     const engine = await EngineStub.start();
-    cleanups.push(() => engine.close());
+    onTestFinished(() => engine.close());
     const flags = ['run', '--engine-endpoint', engine.endpoint, '--http', '127.0.0.1:0'];
     const first = new RunProcess([...flags, ...place.shared]);
     await first.ready();
@@ -226,7 +163,9 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     await first.kill();
     const startedMs = performance.now();
     const second = new RunProcess([...flags, ...place.shared]);
-    cleanups.push(() => second.stop());
+    onTestFinished(async () => {
+      await second.stop();
+    });
     await second.ready();
     // Its record alone makes the router forget what the dead source had told.
     expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);

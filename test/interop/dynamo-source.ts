@@ -11,11 +11,11 @@ import type { PlaneMessage } from '../../src/protocol/envelope.ts';
 import { RecoveryService, type ServedRank } from '../../src/router/recovery/recovery-service.ts';
 import type { RequestServerLimits } from '../../src/router/recovery/request-server.ts';
 import { OutputHold } from '../../src/sinks/output-hold.ts';
+import { DiscoveryPlace } from '../support/discovery-place.ts';
 import { FakeIndex } from '../support/fake-index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { NO_HOLD } from '../support/no-hold.ts';
 import { DynamoPeer } from './dynamo-peers.ts';
-import { RegistryFolder } from './registry-folder.ts';
 
 const PUBLISHER = 0xabc123;
 export const KEPT_EVENTS = 8;
@@ -51,11 +51,12 @@ export async function startSource(
   const { limits = {}, keptEvents = KEPT_EVENTS } = options;
   const server = await startNatsServer();
   onTestFinished(() => server.stop());
-  const folder = new RegistryFolder();
+  const registry = new DiscoveryPlace();
+  onTestFinished(() => registry.close());
   const namespace = `recovery-${requestPlane}-${codec}`;
   const place = [
     `--namespace=${namespace}`,
-    `--discovery-dir=${folder.path}`,
+    `--discovery-dir=${registry.directory}`,
     `--nats-server=${server.url}`,
     `--request-plane=${requestPlane}`,
   ];
@@ -68,7 +69,11 @@ export async function startSource(
     return peer;
   };
   await startPeer('dynamo_worker');
-  const workerId = await folder.instanceId(`${namespace}/backend/generate/`);
+  const workerId = await registry.instanceId({
+    namespace,
+    component: 'backend',
+    endpoint: 'generate',
+  });
 
   const index = new FakeIndex({ workerId, keptEvents });
   for (const blocks of pastChains) index.store(blocks);
@@ -89,7 +94,7 @@ export async function startSource(
   const endpoint = { namespace, component: 'backend' };
   const address = await service.open({ endpoint, workerId, dpRank: 0, publisherId: PUBLISHER });
   if (address === null) throw new Error('the source cannot be asked');
-  announce(folder, namespace, workerId, JSON.stringify(address.transport), codec);
+  announce(registry, namespace, workerId, JSON.stringify(address.transport), codec);
 
   let sequence = 0;
   const publish = (...batch: Uint8Array[]): void => {
@@ -142,7 +147,7 @@ async function startService(
 }
 
 function announce(
-  folder: RegistryFolder,
+  registry: DiscoveryPlace,
   namespace: string,
   workerId: bigint,
   transport: string,
@@ -155,8 +160,8 @@ function announce(
   const target =
     `{"component":"backend","endpoint":"worker_kv_query_source_${hex}","namespace":"${namespace}",` +
     `"instance_id":${workerId},"transport":${transport},"request_plane_codec":"${codec}"}`;
-  folder.put(
-    'event_sources',
+  registry.add(
+    'v1/event_sources',
     key,
     `{"type":"EventSource",${scope},"publisher_id":${PUBLISHER},"metadata":{"kv_state_endpoint":${served},` +
       `"worker":{"worker_id":${workerId},"dp_rank":0},"publisher_id":${PUBLISHER},"recovery_target":${target}}}`,

@@ -7,8 +7,8 @@ import { EngineStub } from '../support/engine-stub.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { configOf } from '../support/worker-config.ts';
 import { ZmqBroker } from '../support/zmq-broker.ts';
-import { DynamoPeer } from './dynamo-peers.ts';
-import { hasDynamo, RegistryFolder } from './registry-folder.ts';
+import { DynamoPeer, hasDynamo } from './dynamo-peers.ts';
+import { emptyRegistry } from './stock-trial.ts';
 
 const CHAIN_BLOCKS = 5;
 /** The first beat comes after half a second; the rest is the router's query, and this machine's. */
@@ -28,7 +28,7 @@ describe.skipIf(!hasDynamo())('heartbeat', () => {
     onTestFinished(() => engine.close());
     const place = [
       '--discovery=file',
-      `--discovery-dir=${new RegistryFolder().path}`,
+      `--discovery-dir=${emptyRegistry()}`,
       '--namespace=interop-beat',
       '--block-size=4',
       '--event-plane=zmq',

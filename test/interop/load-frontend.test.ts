@@ -11,8 +11,8 @@ import { freePorts } from '../support/free-ports.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { configOf } from '../support/worker-config.ts';
 import { ZmqBroker } from '../support/zmq-broker.ts';
-import { DynamoPeer } from './dynamo-peers.ts';
-import { hasDynamo, RegistryFolder } from './registry-folder.ts';
+import { DynamoPeer, hasDynamo } from './dynamo-peers.ts';
+import { emptyRegistry } from './stock-trial.ts';
 
 /** As many as the worker's card has. */
 const TOTAL_BLOCKS = '1000';
@@ -34,7 +34,7 @@ describe.skipIf(!hasDynamo())('a stock frontend', () => {
   test.each(['zmq', 'broker', 'nats'] as const)('hears the load on %s', async (plane) => {
     const place = [
       '--discovery=file',
-      `--discovery-dir=${new RegistryFolder().path}`,
+      `--discovery-dir=${emptyRegistry()}`,
       `--namespace=interop-load-${plane}`,
       '--block-size=4',
       ...(await planeFlags(plane)),

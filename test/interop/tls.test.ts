@@ -11,8 +11,8 @@ import { RouterClient } from '../support/fake-router.ts';
 import { createCertificates } from '../support/nats-identities.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { requestFrame } from '../support/router-requests.ts';
-import { DynamoPeer } from './dynamo-peers.ts';
-import { hasDynamo, RegistryFolder } from './registry-folder.ts';
+import { DynamoPeer, hasDynamo } from './dynamo-peers.ts';
+import { emptyRegistry } from './stock-trial.ts';
 
 const MTLS = ['CLIENT_CA_CERT_PATH', 'CLIENT_CERT_PATH', 'CLIENT_KEY_PATH'];
 
@@ -35,7 +35,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     const env = Object.fromEntries(given.map(([name, file]) => [`DYN_TCP_TLS_${name}`, file]));
     const place = [
       '--discovery=file',
-      `--discovery-dir=${new RegistryFolder().path}`,
+      `--discovery-dir=${emptyRegistry()}`,
       '--namespace=interop-tls',
       '--block-size=4',
       '--event-plane=zmq',

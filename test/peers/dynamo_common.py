@@ -52,7 +52,13 @@ def say(state, **fields):
     sys.stdout.flush()
 
 
-async def input_ended():
-    """Standard input closes with the process that started this one."""
+async def input_lines():
+    """Lines of standard input, which closes with the process that started this one."""
     loop = asyncio.get_running_loop()
-    await loop.run_in_executor(None, sys.stdin.read)
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        yield line
+
+
+async def input_ended():
+    async for _ in input_lines():
+        pass

@@ -117,7 +117,7 @@ def from_op(kv, op):
 def synthetic(kv, args):
     has_bytes = "medium" in kv.BlockStored.__struct_fields__
     w = Workload(args.seed, args.block_size, hashes="bytes" if args.hashes == "bytes" and has_bytes else "u64",
-                 loras=args.loras, capacity=args.capacity, p_clear=args.p_clear)
+                 media=args.media.split(","), loras=args.loras, capacity=args.capacity, p_clear=args.p_clear)
     while True:
         yield None, batch(kv, [from_op(kv, op) for op in w.batch(args.events_per_batch)])
 
@@ -266,6 +266,7 @@ def main() -> None:
     ap = common.parser(__doc__, DEFAULT)
     ap.add_argument("--hashes", choices=("int", "bytes"), default="int", help="64-bit integers (the engine's default) or 32 raw bytes (since 0.10.2)")
     ap.add_argument("--source", choices=("synthetic", "manager"), default="synthetic")
+    ap.add_argument("--media", default="GPU", help="synthetic: comma-separated, a chain is on one of them")
     ap.add_argument("--groups", type=int, default=1, help="manager: 2 adds a sliding-window cache group")
     args = ap.parse_args()
     if args.source == "manager" and args.version != DEFAULT:

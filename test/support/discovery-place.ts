@@ -15,9 +15,12 @@ import {
   type Bucket,
   fileNameOf,
   instanceKey,
+  instancePrefix,
+  type KvEndpoint,
   keyOfFileName,
 } from '../../src/protocol/discovery-keys.ts';
 import { parseLosslessJson } from '../../src/protocol/lossless-json.ts';
+import { eventually } from './plane-collector.ts';
 
 const ENDPOINT = { namespace: 'dynamo', component: 'backend', endpoint: 'generate' };
 
@@ -74,6 +77,17 @@ export class DiscoveryPlace {
       if (key !== null) records.set(key, readFileSync(join(folder, name), 'utf8'));
     }
     return records;
+  }
+
+  /** The id of a worker that serves `endpoint`, once it has registered itself. */
+  async instanceId(endpoint: KvEndpoint): Promise<bigint> {
+    const prefix = instancePrefix(endpoint);
+    const find = (): string | undefined =>
+      [...this.records('v1/instances')].find(
+        ([key, value]) => key.startsWith(prefix) && value !== '',
+      )?.[0];
+    if (!(await eventually(() => find() !== undefined))) throw new Error('there is no worker');
+    return BigInt(`0x${find()?.slice(prefix.length)}`);
   }
 
   get sources(): ReadSource[] {
