@@ -77,6 +77,16 @@ export class DynamoPeer {
     return Number(this.#lines.findLast(({ state }) => state === 'index')?.blocks ?? 0);
   }
 
+  /** What the index of a router holds now that is started with `--asked`. */
+  async look(): Promise<readonly IndexRow[]> {
+    const { length } = this.#lines;
+    this.#child.stdin?.write('\n');
+    const hasEnded = (): boolean => this.#child.exitCode !== null;
+    await eventually(() => this.#lines.length > length || hasEnded(), START_TIMEOUT_MS);
+    if (this.#lines.length === length) throw new Error(`the router says nothing:\n${this.#tail}`);
+    return this.index;
+  }
+
   /** Every state of the router's index so far, by its size. */
   get indexSizes(): number[] {
     const states = this.#lines.filter(({ state }) => state === 'index');
@@ -99,6 +109,15 @@ export class DynamoPeer {
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#closed;
+  }
+
+  /** It does nothing until `thaw()`; what is sent to it waits. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT');
   }
 
   #take(line: string): void {
