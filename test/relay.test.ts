@@ -15,7 +15,7 @@ test('a new incarnation leaves nothing of the one before it waiting for an answe
     onResync: () => undefined,
   });
   onTestFinished(() => relay.stop(0));
-  relay.served?.hold.begin();
+  relay.served?.hold.begin(false);
   for (let sequence = 0; sequence < 5; sequence++) {
     relay.hold.publish({ sequence, eventCount: 128, envelope: Buffer.alloc(10) });
   }
@@ -68,7 +68,7 @@ test('heartbeats: none while the plane is away or an answer holds output, a row 
   expect(await beatsAfter(60_000)).toBe(0);
 
   for (let count = 0; count < 300; count++) {
-    relay.served?.hold.begin();
+    relay.served?.hold.begin(false);
     relay.clear('gap');
   }
   expect(relay.hold.isHolding).toBe(true);

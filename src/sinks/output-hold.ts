@@ -35,7 +35,10 @@ interface Answer {
   passingUntil: number;
   timer: NodeJS.Timeout | undefined;
   readonly onHeld: () => void;
+  readonly onPassed: () => void;
 }
+
+const nobody = (): void => undefined;
 
 export class OutputHold implements RouterEventSink {
   readonly #options: OutputHoldOptions;
@@ -76,17 +79,18 @@ export class OutputHold implements RouterEventSink {
   }
 
   /**
-   * To be called in the moment that fixes an answer's last event id. `onHeld` is called at most once,
-   * when output begins to wait for it. Returns what is to be called when the router has the answer, with
-   * the time that it takes to apply it.
+   * To be called in the moment that fixes an answer's last event id. `onHeld` is called when output begins
+   * to wait for it, `onPassed` for each message that leaves beside it. Returns what is to be called when
+   * the router has the answer, with the time that it takes to apply it.
    */
-  begin(onHeld: () => void = () => undefined): (applyMs: number) => void {
-    if (this.#maxHoldMs === 0) return () => undefined;
+  begin(onHeld: () => void = nobody, onPassed: () => void = nobody): (applyMs: number) => void {
+    if (this.#maxHoldMs === 0) return nobody;
     const answer: Answer = {
       fixedAtMs: performance.now(),
       passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,
       timer: setTimeout(() => this.#giveUp(answer), this.#maxHoldMs),
       onHeld,
+      onPassed,
     };
     this.#answers.add(answer);
     return (applyMs) => {
@@ -187,6 +191,7 @@ export class OutputHold implements RouterEventSink {
 
   #pass(message: PlaneMessage): void {
     this.#passedEvents += message.eventCount;
+    if (this.#answers.size > 0) for (const { onPassed } of this.#answers) onPassed();
     this.#sink.publish(message);
   }
 }

@@ -11,7 +11,12 @@ export interface LiveDifference {
   readonly wrong: readonly string[];
 }
 
-export function liveDifference(plane: Plane, truth: Truth): LiveDifference {
+/** Blocks in the words of both sides. */
+export interface LiveBlocks {
+  live(): readonly string[];
+}
+
+export function liveDifference(plane: LiveBlocks, truth: LiveBlocks): LiveDifference {
   return setDifference(plane.live(), truth.live());
 }
 

@@ -152,6 +152,15 @@ export class DynamoPeer {
     return answer;
   }
 
+  /** It does nothing until `thaw()`; what is sent to it waits. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   #take(line: string): void {
     // Dynamo's own log may go to standard output too.
     if (line.startsWith('{"state":')) this.#lines.push(parseLosslessJson(line) as Line);

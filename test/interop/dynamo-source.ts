@@ -10,6 +10,7 @@ import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { PlaneMessage } from '../../src/protocol/envelope.ts';
 import { RecoveryService, type ServedRank } from '../../src/router/recovery/recovery-service.ts';
 import type { RequestServerLimits } from '../../src/router/recovery/request-server.ts';
+import { ResyncMonitor } from '../../src/router/recovery/resync-monitor.ts';
 import { OutputHold } from '../../src/sinks/output-hold.ts';
 import { DiscoveryPlace } from '../support/discovery-place.ts';
 import { FakeIndex } from '../support/fake-index.ts';
@@ -88,7 +89,12 @@ export async function startSource(
   };
   const holdOptions = { maxBytes: 64 << 20, onOverrun: () => undefined };
   const hold = new OutputHold(holdOptions, sink, metrics);
-  const served = options.isHeld === false ? NO_HOLD : hold;
+  const resyncs = new ResyncMonitor({
+    quietMs: 0,
+    lostMessages: () => 0,
+    onResync: () => undefined,
+  });
+  const served = options.isHeld === false ? NO_HOLD : resyncs.watching(hold);
   const rank = { index, metrics, hold: served };
   const service = await startService(requestPlane, codec, server.url, rank, limits);
   const endpoint = { namespace, component: 'backend' };

@@ -1,23 +1,20 @@
 /** A hop between an engine's event socket and a subscriber that drops live messages by seed. */
 import { Publisher, Subscriber } from 'zeromq';
+import { Loss } from './loss.ts';
 
 export class LossyHop {
-  /** Messages dropped so far. */
-  dropped = 0;
   readonly #subscriber = new Subscriber({ linger: 0, receiveHighWaterMark: 0 });
   readonly #publisher = new Publisher({ linger: 0, sendHighWaterMark: 0 });
-  readonly #loss: number;
-  readonly #random: () => number;
+  readonly #loss: Loss;
   #running: Promise<void> = Promise.resolve();
 
-  private constructor(loss: number, seed: string) {
+  private constructor(loss: Loss) {
     this.#loss = loss;
-    this.#random = seeded(seed);
   }
 
   /** `loss` of 0 … 1; equal seeds drop the same messages. */
   static async start(engineEndpoint: string, loss: number, seed: string): Promise<LossyHop> {
-    const hop = new LossyHop(loss, seed);
+    const hop = new LossyHop(new Loss(loss, seed));
     await hop.#publisher.bind('tcp://127.0.0.1:*');
     hop.#subscriber.subscribe();
     const connected = new Promise<void>((resolve) => {
@@ -33,6 +30,11 @@ export class LossyHop {
     return this.#publisher.lastEndpoint ?? '';
   }
 
+  /** Messages dropped so far. */
+  get dropped(): number {
+    return this.#loss.dropped;
+  }
+
   async stop(): Promise<void> {
     this.#subscriber.close();
     await this.#running;
@@ -41,17 +43,7 @@ export class LossyHop {
 
   async #run(): Promise<void> {
     for await (const frames of this.#subscriber) {
-      if (this.#random() < this.#loss) this.dropped++;
-      else await this.#publisher.send(frames);
+      if (!this.#loss.takesNext()) await this.#publisher.send(frames);
     }
   }
-}
-
-/** Numbers from 0 to 1, the same ones for the same seed. */
-function seeded(seed: string): () => number {
-  let state = Buffer.from(seed).reduce((sum, byte) => (sum * 31 + byte) >>> 0, 1);
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }

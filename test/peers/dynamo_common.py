@@ -25,7 +25,14 @@ def parser(description):
     return options
 
 
+output = sys.stdout
+
+
 def export(given):
+    global output
+    # Dynamo's log can go to standard output as well, into the middle of a long line of ours.
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     variables = {
         "DYN_FILE_KV": given.discovery_dir,
         "ETCD_ENDPOINTS": given.etcd_endpoints,
@@ -48,8 +55,8 @@ def runtime(given):
 
 
 def say(state, **fields):
-    sys.stdout.write(json.dumps({"state": state, **fields}) + "\n")
-    sys.stdout.flush()
+    output.write(json.dumps({"state": state, **fields}) + "\n")
+    output.flush()
 
 
 async def input_lines():

@@ -91,6 +91,21 @@ test('a hold tells whom it is for, once', () => {
   expect(held).toEqual(['first', 'second']);
 });
 
+test('a hold tells each message that leaves beside an answer, and none after it', () => {
+  const { hold, publish } = start();
+  let passed = 0;
+  const end = hold.begin(undefined, () => void passed++);
+  publish(3);
+  expect(passed).toBe(2);
+  end(100);
+  expect(passed).toBe(3);
+  publish(1);
+  expect(passed).toBe(4);
+  vi.advanceTimersByTime(100);
+  publish(1);
+  expect(passed).toBe(4);
+});
+
 test('an answer that is not through after 2 s holds nothing any more', () => {
   const trial = start();
   trial.hold.begin();

@@ -26,13 +26,17 @@ export interface EtcdServerOptions {
   readonly port?: number;
   /** Client certificates are asked for too. */
   readonly tls?: EtcdTls;
+  /** Where its data are kept beyond its end; they go with it if absent. */
+  readonly dataDirectory?: string;
 }
 
 export interface EtcdServerProcess {
   readonly url: string;
   readonly port: number;
+  /** Resolves when the process is gone. */
+  readonly exited: Promise<void>;
   stop(): Promise<void>;
-  /** Sends a signal; SIGSTOP and SIGCONT freeze and thaw it. */
+  /** Sends a signal; after SIGKILL await `exited`. SIGSTOP and SIGCONT freeze and thaw it. */
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -55,7 +59,7 @@ export async function startEtcdServer(options: EtcdServerOptions = {}): Promise<
   const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
   const flags = [
-    ['--data-dir', join(folder, 'data')],
+    ['--data-dir', options.dataDirectory ?? join(folder, 'data')],
     ['--listen-client-urls', url],
     ['--advertise-client-urls', url],
     ['--listen-peer-urls', peerUrl],
@@ -83,6 +87,7 @@ export async function startEtcdServer(options: EtcdServerOptions = {}): Promise<
   return {
     url,
     port,
+    exited,
     stop: () => stopChild(child, exited),
     kill: (signal) => void child.kill(signal),
   };

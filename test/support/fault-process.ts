@@ -5,19 +5,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
-import { parseExposition } from '../metrics/exposition.ts';
 import { eventually } from './plane-collector.ts';
+import { READY_MS, RelayPages } from './relay-pages.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const READY_MS = 20_000;
 
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-export class FaultProcess {
+export class FaultProcess extends RelayPages {
   /** Everything written to stdout and stderr, as it came. */
   output = '';
   /** Resolves when it has ended and all its output is here. */
@@ -26,6 +24,7 @@ export class FaultProcess {
 
   /** Takes the flags of `run`; block size 4 and a free HTTP port unless given. */
   constructor(flags: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    super();
     const given = { '--http': '127.0.0.1:0', '--block-size': '4' };
     const rig = Object.entries(given).filter(([flag]) => !flags.includes(flag));
     const { PATH = '' } = process.env;
@@ -113,41 +112,5 @@ export class FaultProcess {
     if (!(await eventually(condition, timeoutMs))) {
       throw new Error(`still not so: ${String(condition)}\n${this.output.slice(-4000)}`);
     }
-  }
-
-  /** Polls the status of the rank `offset` behind the first until it holds. */
-  async reaches(
-    holds: (rank: RankStatus, status: StatusSnapshot) => boolean,
-    { offset = 0, timeoutMs = READY_MS }: { offset?: number; timeoutMs?: number } = {},
-  ): Promise<StatusSnapshot> {
-    const deadlineMs = performance.now() + timeoutMs;
-    for (;;) {
-      const status = await this.status();
-      const rank = status.ranks[offset];
-      if (rank !== undefined && holds(rank, status)) return status;
-      if (performance.now() > deadlineMs) {
-        throw new Error(`still not so: ${String(holds)}\n${JSON.stringify(status)}`);
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
-  async text(path: string): Promise<string> {
-    return (await fetch(`${this.httpUrl}${path}`)).text();
-  }
-
-  async status(): Promise<StatusSnapshot> {
-    return JSON.parse(await this.text('/api/status')) as StatusSnapshot;
-  }
-
-  /** Sum of the series of that name which have these labels. */
-  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
-    const wanted = Object.entries(labels);
-    const series = parseExposition(await this.text('/metrics')).filter(
-      (sample) =>
-        sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value),
-    );
-    if (series.length === 0) throw new Error(`no series ${name}`);
-    return series.reduce((sum, { value }) => sum + value, 0);
   }
 }

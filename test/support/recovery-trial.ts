@@ -24,7 +24,7 @@ export interface RecoveryTrial {
   readonly service: QueryService;
   readonly counts: RecoveryCounts;
   readonly metrics: RelayMetrics;
-  /** `begin` and `end` of the hold, and what the index knew then. */
+  /** `begin` or `repair` and `end` of the hold, and what the index knew then. */
   readonly holds: string[];
   readonly errors: unknown[];
 }
@@ -52,8 +52,8 @@ export async function startRecovery(options: TrialOptions = {}): Promise<Recover
   const hold = {
     isHolding: false,
     idle: async (): Promise<void> => undefined,
-    begin: () => {
-      holds.push(`begin ${index.lastEventId}`);
+    begin: (isRepair: boolean) => {
+      holds.push(`${isRepair ? 'repair' : 'begin'} ${index.lastEventId}`);
       return () => void holds.push('end');
     },
   };

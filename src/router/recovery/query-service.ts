@@ -32,10 +32,11 @@ export interface OutputHold {
   /** Resolves once none does; soon, whatever becomes of the answers. */
   idle(): Promise<void>;
   /**
-   * From the moment at which the answer's last event id is fixed. What it returns is called once the
-   * router has the answer, with the time it takes to apply it, or 0 where it will never have it.
+   * From the moment at which the answer's last event id is fixed; `isRepair` where the router asks for what
+   * it missed. What it returns is called once the router has the answer, with the time it takes to apply
+   * it, or 0 where it will never have it.
    */
-  begin(): (applyMs: number) => void;
+  begin(isRepair: boolean): (applyMs: number) => void;
 }
 
 /** One source of events, as it was announced. */
@@ -156,7 +157,7 @@ export class QueryService {
         await stream.opened();
       }
       const answer = unserved ?? snapshot.take();
-      if (hasEvents(answer)) endHold = source.hold.begin();
+      if (hasEvents(answer)) endHold = source.hold.begin(query.startEventId !== null);
       source.metrics.recoveryQueries[answerLabel(answer)]++;
       const pieces = encodeAnswer(answer, codec, await snapshot.chunksOf(answer));
       await stream.answer(pieces, codec);

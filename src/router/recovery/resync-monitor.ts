@@ -5,6 +5,8 @@
  *          seen from here; a source that is announced anew brings every router to the same state.
  * Burst    queries with less than quietMs between them. If output was held or messages were lost during
  *          one, the source is announced anew once it is quiet.
+ * Lost     are messages that this process gave up; and any on the way that left beside an answer, where a
+ *          router asks for some that it missed: those it knows of, these it may have missed as well.
  * After    that every router asks for a dump, which is a burst again: there only a loss counts, and each
  *          further time in a row waits twice as long, so that a slow network is not kept busy with dumps.
  */
@@ -18,9 +20,9 @@ export interface ResyncMonitorOptions {
   readonly quietMs?: number;
 }
 
-/** A hold that tells when output begins to wait for an answer. */
+/** A hold that tells when output begins to wait for an answer, and what leaves beside one. */
 type WatchedHold = Omit<OutputHold, 'begin'> & {
-  begin(onHeld: () => void): (applyMs: number) => void;
+  begin(onHeld: () => void, onPassed: () => void): (applyMs: number) => void;
 };
 
 const QUIET_MS = 30_000;
@@ -33,6 +35,8 @@ export class ResyncMonitor {
   #lostBefore = 0;
   #wasHeld = false;
   #wasOverrun = false;
+  #wasRepair = false;
+  #hasPassed = false;
   /** Times in a row that the queries after a re-sync met losses too. */
   #doublings = 0;
   /** The next burst is the one that a re-sync has caused. */
@@ -60,16 +64,30 @@ export class ResyncMonitor {
     this.#wasHeld = true;
   }
 
-  /** `hold`, with its answers and what they keep waiting noted. */
+  /** A router asks for what it missed. */
+  noteRepair(): void {
+    this.#wasRepair = true;
+  }
+
+  /** A message left beside an answer. */
+  notePassed(): void {
+    this.#hasPassed = true;
+  }
+
+  /** `hold`, with its answers, what they keep waiting and what passes beside them noted. */
   watching(hold: WatchedHold): OutputHold {
     return {
       get isHolding(): boolean {
         return hold.isHolding;
       },
       idle: () => hold.idle(),
-      begin: () => {
+      begin: (isRepair) => {
         this.noteQuery();
-        return hold.begin(() => this.noteHeld());
+        if (isRepair) this.noteRepair();
+        return hold.begin(
+          () => this.noteHeld(),
+          () => this.notePassed(),
+        );
       },
     };
   }
@@ -85,7 +103,9 @@ export class ResyncMonitor {
   }
 
   #endBurst(): void {
-    const wasLossy = this.#wasOverrun || this.#options.lostMessages() > this.#lostBefore;
+    const mayHaveLost = this.#wasRepair && this.#hasPassed;
+    const hasLost = this.#options.lostMessages() > this.#lostBefore;
+    const wasLossy = this.#wasOverrun || hasLost || mayHaveLost;
     const isNeeded = wasLossy || (this.#wasHeld && !this.#isAfterResync);
     const isRepeated = isNeeded && this.#isAfterResync;
     this.#doublings = isRepeated ? Math.min(this.#doublings + 1, MAX_DOUBLINGS) : 0;
@@ -93,6 +113,8 @@ export class ResyncMonitor {
     this.#timer = null;
     this.#wasHeld = false;
     this.#wasOverrun = false;
+    this.#wasRepair = false;
+    this.#hasPassed = false;
     if (isNeeded) this.#options.onResync();
   }
 }

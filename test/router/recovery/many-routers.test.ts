@@ -11,6 +11,7 @@ import { RelayMetrics } from '../../../src/metrics/relay-metrics.ts';
 import type { PlaneMessage } from '../../../src/protocol/envelope.ts';
 import { QueryService } from '../../../src/router/recovery/query-service.ts';
 import { RequestServer } from '../../../src/router/recovery/request-server.ts';
+import { ResyncMonitor } from '../../../src/router/recovery/resync-monitor.ts';
 import { OutputHold } from '../../../src/sinks/output-hold.ts';
 import { FakeIndex } from '../../support/fake-index.ts';
 import { FakeRouter } from '../../support/fake-router.ts';
@@ -80,7 +81,13 @@ async function startSource(): Promise<Source> {
   };
   const hold = new OutputHold({ maxBytes: 1 << 26, onOverrun: () => undefined }, sink, metrics);
   const service = new QueryService(counts, (error) => expect(error).toBeUndefined());
-  service.add(PATH, { workerId: WORKER, dpRank: 0, index, hold, metrics });
+  const resyncs = new ResyncMonitor({
+    quietMs: 0,
+    lostMessages: () => 0,
+    onResync: () => undefined,
+  });
+  const watched = resyncs.watching(hold);
+  service.add(PATH, { workerId: WORKER, dpRank: 0, index, hold: watched, metrics });
   const accept = service.accept.bind(service);
   const onError = (): void => undefined;
   const server = new RequestServer({ host: '127.0.0.1', port: 0, accept, counts, onError });

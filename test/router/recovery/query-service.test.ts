@@ -179,7 +179,7 @@ test('the answer is taken when it is written, not when it is asked for', async (
   trial.index.prepare = async () => undefined;
   release();
   expect(idsIn((await asked).Events)).toEqual([1, 2]);
-  expect(trial.holds[0]).toBe('begin 2');
+  expect(trial.holds[0]).toBe('repair 2');
 });
 
 describe('a snapshot that is not possible now', () => {
