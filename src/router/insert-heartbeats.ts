@@ -26,14 +26,18 @@ export interface HeartbeatOptions {
   readonly mayBeat: () => boolean;
   /** What had waited for the plane leaves only now, and may be lost as well. */
   readonly resumed$: Observable<void>;
-  /** Replaced where a test turns the clock itself. */
+  // Replaced where a test turns the clock itself.
+  /** Runs the beats; its clock is not read, as the wall clock may be set back. */
   readonly scheduler?: SchedulerLike;
+  /** Monotonic milliseconds. */
+  readonly nowMs?: () => number;
 }
 
 export function insertHeartbeats(
   options: HeartbeatOptions,
 ): MonoTypeOperatorFunction<PlacementBatch> {
   const { dpRank, mayBeat, resumed$, scheduler = asyncScheduler } = options;
+  const nowMs = options.nowMs ?? ((): number => performance.now());
   return (source) =>
     new Observable((subscriber) => {
       /** Null before the first batch. */
@@ -46,19 +50,19 @@ export function insertHeartbeats(
         timer = undefined;
         const afterMs = BEATS_AFTER_MS[beats];
         if (afterMs === undefined || quietSinceMs === null) return;
-        timer = scheduler.schedule(onTime, quietSinceMs + afterMs - scheduler.now());
+        timer = scheduler.schedule(onTime, quietSinceMs + afterMs - nowMs());
       };
       const onTime = (): void => {
         const afterMs = BEATS_AFTER_MS[beats] ?? 0;
         // Batches that came meanwhile have not moved the timer: it waits out the rest.
-        if (quietSinceMs !== null && scheduler.now() - quietSinceMs >= afterMs) {
+        if (quietSinceMs !== null && nowMs() - quietSinceMs >= afterMs) {
           beats++;
           if (mayBeat()) subscriber.next([heartbeat(dpRank)]);
         }
         schedule();
       };
       const beginRow = (): void => {
-        quietSinceMs = scheduler.now();
+        quietSinceMs = nowMs();
         if (timer !== undefined && beats === 0) return;
         beats = 0;
         schedule();

@@ -1,4 +1,4 @@
-import { map, NEVER } from 'rxjs';
+import { map, NEVER, type SchedulerLike } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { expect, test } from 'vitest';
 import { arena } from '../../src/kernel/arena.ts';
@@ -22,6 +22,7 @@ function beats(marbles: string, { mayBeat = () => true, resumes }: Play = {}): n
       mayBeat: () => mayBeat(scheduler.now()),
       resumed$: resumes === undefined ? NEVER : cold(resumes).pipe(map(() => undefined)),
       scheduler,
+      nowMs: () => scheduler.now(),
     };
     let batches = 0;
     const native$ = cold(marbles).pipe(
@@ -79,7 +80,8 @@ test('a heartbeat is of the rank and the device tier, and of no blocks', () => {
   const passed: PlacementBatch[] = [];
   const scheduler = new TestScheduler(() => undefined);
   scheduler.run(({ cold }) => {
-    const options = { dpRank: 3, mayBeat: () => true, resumed$: NEVER, scheduler };
+    const nowMs = (): number => scheduler.now();
+    const options = { dpRank: 3, mayBeat: () => true, resumed$: NEVER, scheduler, nowMs };
     cold('a 600ms |', { a: [removed([1n])] })
       .pipe(insertHeartbeats(options))
       .subscribe((batch) => void passed.push(batch));
@@ -87,4 +89,31 @@ test('a heartbeat is of the rank and the device tier, and of no blocks', () => {
   const [[batch], [heartbeat]] = passed as [PlacementBatch, PlacementBatch];
   expect(heartbeat).toMatchObject({ type: 'removed', dpRank: 3, storageTier: 'device' });
   expect([batch?.isHeartbeat, heartbeat?.isHeartbeat]).toEqual([false, true]);
+});
+
+test('a wall clock that is set back holds up no beat', () => {
+  const scheduler = new TestScheduler(() => undefined);
+  let beatCount = 0;
+  scheduler.run(({ cold }) => {
+    const nowMs = (): number => scheduler.now();
+    const setBack: SchedulerLike = {
+      now: () => -scheduler.now(),
+      schedule: scheduler.schedule.bind(scheduler),
+    };
+    const native$ = cold('a 60s |').pipe(map((): PlacementBatch => [removed([1n])]));
+    native$
+      .pipe(
+        insertHeartbeats({
+          dpRank: 0,
+          mayBeat: () => true,
+          resumed$: NEVER,
+          scheduler: setBack,
+          nowMs,
+        }),
+      )
+      .subscribe((batch) => {
+        if (batch.map(shown).join() === 'R []') beatCount++;
+      });
+  });
+  expect(beatCount).toBe(3);
 });
