@@ -9,6 +9,7 @@ import { pythonTupleHash } from '../src/engines/sglang-legacy.ts';
 import { type Compat, DIVERGENCES } from '../src/protocol/compat.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from './support/batches.ts';
 import { InProcessRelay } from './support/in-process-relay.ts';
+import { mooncakeEvent } from './support/mooncake-messages.ts';
 import { pipelineConfigOf } from './support/scenarios.ts';
 
 interface DecodedEvent {
@@ -295,6 +296,17 @@ test('old-sglang: recognised by its hashes and refused', () => {
   expect(relay.metrics.filtered.stored.engine_unsupported).toBe(2);
   expect(play('safe', payload).shown).toHaveLength(2);
   expect(play('strict', payload, { engine: 'sglang' }).shown).toHaveLength(2);
+});
+
+test('store-event: an event of Mooncake Store is dropped, whatever engine tag stands beside it', () => {
+  const types = ['stored', 'removed', 'cleared'] as const;
+  const events = types.map((type, id) => mooncakeEvent(type, id + 1, { block_size: 4 }));
+  const payload = [batch([storeEvent([1])]), ...events.map((event) => batch([event]))];
+  const { shown, relay } = play('safe', payload);
+  expect(shown).toEqual(['S [1]']);
+  expect(relay.metrics.droppedEngineEvents.unknown_tag).toBe(3);
+  expect(relay.metrics.liveBlocks.device).toBe(1);
+  expect(play('strict', payload).shown).toContain('X');
 });
 
 const document = readFileSync(new URL('../docs/compatibility.md', import.meta.url), 'utf8');

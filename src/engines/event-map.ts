@@ -1,9 +1,11 @@
 /**
  * One engine event in map form. Keys may come in any order, the last of equal ones counts, unknown
- * ones are skipped, and known ones have to be of their type whatever the tag.
+ * ones are skipped, and known ones have to be of their type whatever the tag. A map with `event_type` is
+ * an event of a store, which may have an engine's tag beside it.
  */
+import { diverges } from '../protocol/compat.ts';
 import { type Locality, RawEvent } from '../protocol/native-batch.ts';
-import { BAD_FIELD, MISSING_FIELD } from './decode-fault.ts';
+import { BAD_FIELD, MISSING_FIELD, UNKNOWN_TAG } from './decode-fault.ts';
 import { readMedium, readParent, readTokenIds, typeOfTag } from './event-fields.ts';
 import { localityOf } from './event-tail.ts';
 import { readExtraKeys } from './extra-keys.ts';
@@ -17,6 +19,7 @@ export function readMapEvent(reader: MsgpackReader): RawEvent {
   let hasBlockSize = false;
   for (let pair = 0; pair < pairs; pair++) {
     const key = reader.readText();
+    if (key === 'event_type' && diverges(reader.compat, 'store-event')) throw UNKNOWN_TAG;
     if (key === 'type') tag = reader.readText();
     else if (!readField(reader, event, key)) reader.skip();
     if (key === 'block_size') hasBlockSize = true;

@@ -25,6 +25,7 @@ export const DIVERGENCES = [
   'locality-tail',
   'full-reports',
   'old-sglang',
+  'store-event',
 ] as const;
 
 export type Divergence = (typeof DIVERGENCES)[number];
