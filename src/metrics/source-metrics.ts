@@ -28,6 +28,10 @@ export const SOURCE_EVENT_FAULTS = [
 ] as const;
 export type SourceEventFault = (typeof SOURCE_EVENT_FAULTS)[number];
 
+/** How a comparison with the store's own answers ended. */
+export const RECONCILIATION_OUTCOMES = ['complete', 'failed', 'superseded'] as const;
+export type ReconciliationOutcome = (typeof RECONCILIATION_OUTCOMES)[number];
+
 export class SourceMetrics {
   /** Attempts to connect, those without success included. */
   connects = 0;
@@ -43,4 +47,12 @@ export class SourceMetrics {
     removed: zeroCounts(SOURCE_EVENT_STAGES),
     cleared: zeroCounts(SOURCE_EVENT_STAGES),
   };
+  readonly reconciliations: Counts<ReconciliationOutcome> = zeroCounts(RECONCILIATION_OUTCOMES);
+  /** Keys that the store was asked for, and objects that its answers changed. */
+  askedKeys = 0;
+  correctedObjects = 0;
+  /** Objects given up because nobody could say whether they are still there. */
+  invalidatedObjects = 0;
+  /** Answers given up because more came meanwhile than could be held. */
+  brokenHolds = 0;
 }

@@ -1,0 +1,123 @@
+/**
+ * MasterWatch: looks at the master's publisher every EVERY_MS, and at what its counts say.
+ *
+ * Restart   it has used fewer numbers than were seen here: it is another process, though no message of it
+ *           has come yet.
+ * Tail      it had used more numbers at the look before than have been seen by now: the last messages
+ *           were lost, which no gap has shown yet. Told once for each such number.
+ * Notices   that it publishes nothing, drops events, leaves events out for want of a key, or is away.
+ */
+
+import type { StoreClock } from '../store-clock.ts';
+import type { SourceNotice } from '../store-source.ts';
+import { type Master, MasterError, type PublisherStatus } from './master.ts';
+
+const EVERY_MS = 10_000;
+/** How long after the last drop that is told. */
+const DROPS_SHOWN_MS = 300_000;
+
+export interface MasterWatchOptions {
+  readonly master: Master;
+  readonly clock: StoreClock;
+  readonly lastSequence: () => bigint | null;
+  readonly onRestart: () => void;
+  readonly onLostTail: () => void;
+  readonly onFault: (error: MasterError) => void;
+}
+
+export class MasterWatch {
+  readonly #options: MasterWatchOptions;
+  #status: PublisherStatus | null = null;
+  #fault: MasterError | null = null;
+  #droppedAtMs: number | null = null;
+  #usedBefore = 0n;
+  #toldUpTo = 0n;
+  #cancel: (() => void) | null = null;
+  #isStopped = false;
+  #looking: Promise<void> = Promise.resolve();
+
+  constructor(options: MasterWatchOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#looking = this.#look();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel?.();
+    await this.#looking;
+  }
+
+  notices(): SourceNotice[] {
+    if (this.#fault !== null) {
+      const { message, remedy } = this.#fault;
+      return [{ message: `The master does not answer (${message})`, remedy: remedy ?? '' }];
+    }
+    return this.#status === null ? [] : this.#noticesOf(this.#status);
+  }
+
+  async #look(): Promise<void> {
+    const { master, clock, onFault } = this.#options;
+    try {
+      const status = await master.status();
+      if (this.#isStopped) return;
+      this.#fault = null;
+      this.#take(status);
+    } catch (error) {
+      if (!(error instanceof MasterError)) throw error;
+      if (this.#isStopped) return;
+      this.#fault = error;
+      onFault(error);
+    }
+    this.#cancel = clock.schedule(() => this.start(), EVERY_MS);
+  }
+
+  #take(status: PublisherStatus): void {
+    const { clock, lastSequence, onRestart, onLostTail } = this.#options;
+    const dropped = this.#status?.droppedEvents ?? status.droppedEvents;
+    if (status.droppedEvents > dropped) this.#droppedAtMs = clock.nowMs();
+    this.#status = status;
+    // Each message has used one number, and each dropped event one more.
+    const used = BigInt(status.publishedBatches) + BigInt(status.droppedEvents);
+    const seen = lastSequence();
+    const usedBefore = this.#usedBefore;
+    this.#usedBefore = used;
+    if (seen === null || !status.enabled) return;
+    if (used < seen) {
+      this.#toldUpTo = 0n;
+      onRestart();
+    } else if (usedBefore > seen && used >= usedBefore && usedBefore > this.#toldUpTo) {
+      this.#toldUpTo = usedBefore;
+      onLostTail();
+    }
+  }
+
+  #noticesOf(status: PublisherStatus): SourceNotice[] {
+    const notices: SourceNotice[] = [];
+    if (!status.enabled) {
+      notices.push({
+        message: 'The master publishes no KV events',
+        remedy:
+          'Start a master that has them built in with --enable_kv_events=true, ' +
+          '--kv_events_bind_endpoint and --kv_events_backend_id',
+      });
+    }
+    const { droppedEvents, skippedKeylessEvents } = status;
+    const agoMs = this.#options.clock.nowMs() - (this.#droppedAtMs ?? Number.NEGATIVE_INFINITY);
+    if (agoMs < DROPS_SHOWN_MS) {
+      notices.push({
+        message: `The queue of the master's publisher overflows: ${droppedEvents} events dropped`,
+        remedy: 'Raise --kv_events_queue_capacity of the master',
+      });
+    }
+    if (skippedKeylessEvents > 0) {
+      notices.push({
+        message: `The master leaves events out for want of a key: ${skippedKeylessEvents} so far`,
+        remedy: 'Start the master with --kv_events_emit_object_key=true',
+      });
+    }
+    return notices;
+  }
+}

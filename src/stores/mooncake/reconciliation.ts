@@ -1,0 +1,159 @@
+/**
+ * Reconciliation: one comparison of what is held with what the master holds.
+ *
+ * Asks     for every key that is held, then for every listed one that is not, chunk by chunk. The list
+ *          alone decides nothing: a key may have come or gone since.
+ * Answers  are adopted while messages wait; those are applied behind them. So the last word on each key
+ *          is an event, or an answer that no event followed.
+ * Cannot   be asked: keys with a comma or a line feed. They are given up where what is held is suspect,
+ *          and left alone else.
+ * Pace     at most `keysPerSecond`, chunks one after the other.
+ * Throws   MasterError; SupersededError where the run has become pointless.
+ */
+import type { SourceMetrics } from '../../metrics/source-metrics.ts';
+import type { HeldScope } from '../objects/object-scopes.ts';
+import type { ObjectState } from '../objects/object-state.ts';
+import type { StoreClock } from '../store-clock.ts';
+import { isAskable, type KeyList } from './key-list.ts';
+import type { Master } from './master.ts';
+import type { MooncakeView } from './mooncake-view.ts';
+
+const MAX_CHUNK_KEYS = 500;
+/** Of the keys themselves; percent-encoding may treble them. */
+const MAX_CHUNK_BYTES = 16 << 10;
+/** Holds that break before the run is given up. */
+const MAX_BROKEN_HOLDS = 3;
+/** Entries or listed keys that are looked at in one turn of the event loop. */
+const MAX_TURN_KEYS = 20_000;
+
+/** What the run was about is not there any more. */
+export class SupersededError extends Error {}
+
+export interface ReconciliationDeps {
+  readonly state: ObjectState;
+  readonly view: MooncakeView;
+  readonly master: Master;
+  readonly metrics: SourceMetrics;
+  readonly clock: StoreClock;
+  readonly keysPerSecond: number;
+  /** Whether keys that cannot be asked for are given up. */
+  readonly givesUp: boolean;
+  readonly isStopped: () => boolean;
+}
+
+export class Reconciliation {
+  readonly #deps: ReconciliationDeps;
+  readonly #backendId: string;
+  #brokenHolds = 0;
+
+  constructor(deps: ReconciliationDeps) {
+    this.#deps = deps;
+    this.#backendId = deps.view.askedScope.backendId;
+  }
+
+  async run(): Promise<void> {
+    const list = await this.#deps.master.list();
+    await this.#askHeld();
+    await this.#askListed(list);
+    this.#checkWanted();
+  }
+
+  async #askHeld(): Promise<void> {
+    for (let entry = 0; ; ) {
+      this.#checkWanted();
+      const scope = this.#scope();
+      if (scope === null || entry >= scope.table.entryEnd) return;
+      const chunk = new Chunk();
+      const turnEnd = Math.min(scope.table.entryEnd, entry + MAX_TURN_KEYS);
+      for (; entry < turnEnd && !chunk.isFull; entry++) {
+        if (scope.table.media(entry) === 0) continue;
+        const key = scope.table.key(entry);
+        if (isAskable(key)) chunk.push(key.slice());
+        else if (this.#deps.givesUp) this.#deps.state.adopt(scope, key, [], 'invalidated');
+      }
+      await this.#ask(chunk);
+    }
+  }
+
+  async #askListed(list: KeyList): Promise<void> {
+    let chunk = new Chunk();
+    let looked = 0;
+    for (const key of list.keys()) {
+      if (isAskable(key) && !this.#isHeld(key)) chunk.push(key);
+      if (!chunk.isFull && ++looked < MAX_TURN_KEYS) continue;
+      await this.#ask(chunk);
+      chunk = new Chunk();
+      looked = 0;
+    }
+    await this.#ask(chunk);
+  }
+
+  async #ask({ keys }: Chunk): Promise<void> {
+    if (keys.length === 0) {
+      await this.#sleep(0);
+      return;
+    }
+    const { view, master, clock, keysPerSecond } = this.#deps;
+    const startMs = clock.nowMs();
+    for (let isAnswered = false; !isAnswered; ) {
+      this.#checkWanted();
+      view.hold();
+      try {
+        isAnswered = this.#take(keys, await master.query(keys));
+      } finally {
+        view.release();
+      }
+    }
+    await this.#sleep((keys.length / keysPerSecond) * 1000 - (clock.nowMs() - startMs));
+  }
+
+  /** False where the hold was broken: events that belong behind the answer have been applied. */
+  #take(keys: readonly Uint8Array[], answers: readonly (readonly string[])[]): boolean {
+    const { state, view, metrics } = this.#deps;
+    this.#checkWanted();
+    if (!view.isHolding) {
+      if (++this.#brokenHolds < MAX_BROKEN_HOLDS) return false;
+      throw new SupersededError('events came faster than answers');
+    }
+    for (const [index, key] of keys.entries()) {
+      const media = answers[index] as readonly string[];
+      if (state.adopt(view.askedScope, key, media, 'reconciled')) metrics.correctedObjects++;
+    }
+    metrics.askedKeys += keys.length;
+    return true;
+  }
+
+  #isHeld(key: Uint8Array): boolean {
+    return (this.#scope()?.table.find(key) ?? -1) >= 0;
+  }
+
+  #scope(): HeldScope | null {
+    return this.#deps.state.scope(this.#deps.view.askedScope);
+  }
+
+  #checkWanted(): void {
+    if (this.#deps.isStopped()) throw new SupersededError('the source stops');
+    if (this.#deps.view.askedScope.backendId !== this.#backendId)
+      throw new SupersededError('the backend has another name');
+  }
+
+  #sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#deps.clock.schedule(resolve, Math.max(0, delayMs));
+    });
+  }
+}
+
+class Chunk {
+  readonly keys: Uint8Array[] = [];
+  #bytes = 0;
+
+  get isFull(): boolean {
+    return this.keys.length >= MAX_CHUNK_KEYS || this.#bytes >= MAX_CHUNK_BYTES;
+  }
+
+  push(key: Uint8Array): void {
+    this.keys.push(key);
+    this.#bytes += key.length;
+  }
+}
