@@ -30,7 +30,10 @@ export function createPresence(
 ): Presence {
   const { namespace, component, endpoint, workerId, onAmbiguous, blockSize } = config;
   return new Presence({
-    discovery: createDiscovery(config, tools.metrics, tools.warner),
+    discovery:
+      sources.length === 0
+        ? new NoneDiscovery()
+        : createDiscovery(config, tools.metrics, tools.warner),
     endpoint: { namespace, component, endpoint },
     workerId,
     onAmbiguous,

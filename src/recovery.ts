@@ -26,7 +26,7 @@ export function createRecovery(
   { config, nats, warner }: RecoveryDeps,
 ): RecoveryService | null {
   const { requestPlane, requestPlaneCodec, tcpRpcHost, tcpRpcPort, indexer } = config;
-  if (requestPlane === 'none' || !indexer) return null;
+  if (requestPlane === 'none' || !indexer || ranks.length === 0) return null;
   return new RecoveryService({
     requestPlane,
     codec: requestPlaneCodec,

@@ -2,12 +2,11 @@
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { EngineListener } from './listener/engine-listener.ts';
 import { totalOf } from './metrics/counts.ts';
-import { describeDegraded } from './metrics/degraded.ts';
+import { type DegradedCode, describeDegraded } from './metrics/degraded.ts';
 import type { PlaneReading } from './metrics/metrics-source.ts';
 import { EVENT_TYPES, FILTER_REASONS, type FilterReason } from './metrics/relay-metrics.ts';
 import type { Relay } from './relay.ts';
 import { degradedCodes, hasOnlyFilteredEvents } from './relay-degraded.ts';
-import type { PresenceNotice } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
 import type { OutputHold } from './sinks/output-hold.ts';
 import type { Plane } from './sinks/plane.ts';
@@ -23,7 +22,7 @@ export function rankStatus(
   relay: Relay,
   listener: EngineListener,
   config: WorkerConfig,
-  presence: readonly PresenceNotice[],
+  notices: readonly { readonly code: DegradedCode; readonly detail?: string }[],
 ): RankStatus {
   const { metrics } = relay;
   const latency = metrics.relayLatencySeconds;
@@ -35,7 +34,7 @@ export function rankStatus(
     state: rankState(relay, listener),
     degraded: [
       ...degradedCodes(relay, listener.isConnected).map((code) => describeDegraded(code)),
-      ...presence.map(({ code, detail }) => describeDegraded(code, detail)),
+      ...notices.map(({ code, detail }) => describeDegraded(code, detail)),
     ],
     engine: {
       endpoint: listener.endpoint,
@@ -59,25 +58,31 @@ export function rankStatus(
   };
 }
 
-/** All ranks' planes as one: they are of one kind, and connected where every one is. */
-export function planeStatus(relays: readonly Relay[]): PlaneStatus {
-  const { connected, outboxBytes, outboxMessages } = planeReading(relays);
+/**
+ * All ranks' planes as one: they are of one kind, and connected where every one is. Without a rank it is
+ * the plane of the stores' objects.
+ */
+export function planeStatus(relays: readonly Relay[], objects: Plane | null): PlaneStatus {
+  const { connected, outboxBytes, outboxMessages } = planeReading(relays, objects);
+  const plane = relays[0]?.plane ?? objects;
   return {
-    kind: relays[0]?.plane.kind ?? 'none',
+    kind: plane?.kind ?? 'none',
     connected,
-    endpoint: relays[0]?.plane.endpoint ?? null,
+    endpoint: plane?.endpoint ?? null,
     outbox_bytes: outboxBytes,
     outbox_messages: outboxMessages,
   };
 }
 
-export function planeReading(relays: readonly Relay[]): PlaneReading {
-  const sum = (read: (plane: Plane, hold: OutputHold) => number): number =>
-    relays.reduce((total, { plane, hold }) => total + read(plane, hold), 0);
+export function planeReading(relays: readonly Relay[], objects: Plane | null): PlaneReading {
+  const planes: readonly { readonly plane: Plane; readonly hold: OutputHold | null }[] =
+    relays.length > 0 || objects === null ? relays : [{ plane: objects, hold: null }];
+  const sum = (read: (plane: Plane, hold: OutputHold | null) => number): number =>
+    planes.reduce((total, { plane, hold }) => total + read(plane, hold), 0);
   return {
-    connected: relays.every(({ plane }) => plane.isConnected),
-    outboxBytes: sum((plane, hold) => plane.outboxBytes + hold.heldBytes),
-    outboxMessages: sum((plane, hold) => plane.outboxMessages + hold.heldMessages),
+    connected: planes.every(({ plane }) => plane.isConnected),
+    outboxBytes: sum((plane, hold) => plane.outboxBytes + (hold?.heldBytes ?? 0)),
+    outboxMessages: sum((plane, hold) => plane.outboxMessages + (hold?.heldMessages ?? 0)),
     disconnects: sum((plane) => plane.disconnects),
     reconnects: sum((plane) => plane.reconnects),
   };

@@ -9,8 +9,10 @@ import { degradedCodes } from './relay-degraded.ts';
 import { planeReading } from './relay-status.ts';
 import type { Presence } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
+import { objectStreamReading, storeReadings } from './stores-status.ts';
 import { VERSION } from './version.ts';
 import type { WorkerLoad } from './worker-load.ts';
+import type { WorkerStores } from './worker-stores.ts';
 
 export interface WorkerParts {
   readonly config: WorkerConfig;
@@ -21,13 +23,15 @@ export interface WorkerParts {
   readonly recovery: RecoveryService | null;
   /** Null where no load is published. */
   readonly load: WorkerLoad | null;
+  /** Null where no store is followed. */
+  readonly stores: WorkerStores | null;
   readonly loopLag: EventLoopLag;
 }
 
 const NO_RECOVERY = new RecoveryCounts();
 
 export function workerMetrics(parts: WorkerParts): MetricsSource {
-  const { config, sources, presence, discovery, recovery, load, loopLag } = parts;
+  const { config, sources, presence, discovery, recovery, load, stores, loopLag } = parts;
   const { namespace, component } = config;
   const relays = sources.flatMap((source) => source.relays);
   const workerIdHex = (): string => relays[0]?.workerId?.toString(16) ?? '';
@@ -49,13 +53,16 @@ export function workerMetrics(parts: WorkerParts): MetricsSource {
           degraded: [
             ...degradedCodes(relay, listener.isConnected),
             ...presence.notices(relay.dpRank).map(({ code }) => code),
+            ...(stores?.isSuspect ? (['store_suspect'] as const) : []),
           ],
         })),
       ),
     discovery,
-    plane: () => planeReading(relays),
+    plane: () => planeReading(relays, stores?.plane ?? null),
     load: () => load?.metrics ?? null,
     recovery: () => recovery?.counts ?? NO_RECOVERY,
+    stores: () => (stores === null ? [] : storeReadings(stores)),
+    objectStream: () => stores && objectStreamReading(stores),
     eventLoopLagSeconds: () => loopLag.takeSeconds(),
   };
 }

@@ -24,15 +24,18 @@ import type { Presence } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
 import { StatusServer } from './status/http-server.ts';
 import type { IndexedRank, IndexSource } from './status/index-source.ts';
+import type { ObjectListing, ObjectSource } from './status/object-source.ts';
 import type {
   Readiness,
   StatusSnapshot,
   StatusSource,
   WorkerState,
 } from './status/status-source.ts';
+import { objectListing, objectsStatus, sourceStatus } from './stores-status.ts';
 import { VERSION } from './version.ts';
 import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
 import { workerMetrics } from './worker-metrics.ts';
+import { createWorkerStores, type WorkerStores } from './worker-stores.ts';
 
 export interface Worker extends StatusSource {
   start(): Promise<void>;
@@ -56,16 +59,18 @@ const LISTENER_STOP_SHARE = 0.25;
 /** Most time that withdrawing takes; what then still stands expires. */
 const WITHDRAW_MS = 1000;
 
-class RelayWorker implements Worker, IndexSource {
+class RelayWorker implements Worker, IndexSource, ObjectSource {
   readonly #config: WorkerConfig;
   readonly #warner: Warner;
-  /** One a rank, first rank first. */
+  /** One a rank, first rank first; none where stores alone are followed. */
   readonly #relays: readonly Relay[];
   readonly #sources: readonly EngineSource[];
   /** One for all ranks, for events and queries; null where neither uses it. */
   readonly #nats: NatsConnection | null;
   /** Null where no load is published. */
   readonly #load: WorkerLoad | null;
+  /** Null where no store is followed. */
+  readonly #stores: WorkerStores | null;
   readonly #discoveryMetrics = new DiscoveryMetrics();
   readonly #presence: Presence;
   /** Null where routers cannot ask. */
@@ -83,7 +88,8 @@ class RelayWorker implements Worker, IndexSource {
     const { dpRank, dpSize, eventPlane, engineSockets } = config;
     this.#nats = usesNats(config) ? createNats(config, this.#warner) : null;
     const shared = { config, warner: this.#warner, nats: this.#nats };
-    this.#relays = Array.from({ length: dpSize }, (_, offset) => {
+    const rankCount = config.engine === 'none' ? 0 : dpSize;
+    this.#relays = Array.from({ length: rankCount }, (_, offset) => {
       const rank = dpRank + offset;
       const onResync = (): void => this.#announceAnew(rank);
       const onPlaneChange = (isConnected: boolean): void =>
@@ -92,11 +98,13 @@ class RelayWorker implements Worker, IndexSource {
         this.#stopping === null && this.#presence.isRecoverable(rank);
       return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync, isRecoverable });
     });
-    const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
+    const isShared = engineSockets === 'shared' && rankCount > 0;
+    const groups = isShared ? [this.#relays] : this.#relays.map((one) => [one]);
     this.#sources = groups.map(
       (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
     );
     this.#load = createWorkerLoad(shared);
+    this.#stores = createWorkerStores({ ...shared, logger });
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
@@ -120,6 +128,7 @@ class RelayWorker implements Worker, IndexSource {
     if (this.#stopping === null) await this.#recovery?.start();
     if (this.#stopping === null) await this.#presence.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
+    if (this.#stopping === null) await this.#stores?.start();
   }
 
   stop(): Promise<void> {
@@ -142,7 +151,7 @@ class RelayWorker implements Worker, IndexSource {
       for (const { plane, planeWasConnected } of this.#relays) {
         if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);
       }
-      waitingFor.push(...this.#presence.waitingFor);
+      waitingFor.push(...this.#presence.waitingFor, ...(this.#stores?.waitingFor ?? []));
       this.#wasReady = waitingFor.length === 0;
     }
     return { ready: waitingFor.length === 0, waitingFor: [...new Set(waitingFor)] };
@@ -150,25 +159,36 @@ class RelayWorker implements Worker, IndexSource {
 
   status(): StatusSnapshot {
     const ranks = this.#ranks((relay, { listener }) =>
-      rankStatus(relay, listener, this.#config, this.#presence.notices(relay.dpRank)),
+      rankStatus(relay, listener, this.#config, [
+        ...this.#presence.notices(relay.dpRank),
+        ...(this.#stores?.isSuspect ? [{ code: 'store_suspect' as const }] : []),
+      ]),
     );
+    const stores = this.#stores;
+    const sources = stores?.sources.map((source) => sourceStatus(source, stores)) ?? [];
+    const isDegraded = [...ranks, ...sources].some(({ degraded }) => degraded.length > 0);
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
       uptime_s: Math.round((Date.now() - this.#startedAt.getTime()) / 1000),
       compat: this.#config.compat,
-      state: this.#state(ranks.some(({ degraded }) => degraded.length > 0)),
+      state: this.#state(isDegraded),
       settings: maskedSettings(this.#config),
-      plane: planeStatus(this.#relays),
+      plane: planeStatus(this.#relays, stores?.plane ?? null),
       recovery: this.#recovery && recoveryStatus(this.#recovery),
       ranks,
       worker_load: this.#load?.status() ?? null,
-      sources: [],
+      sources,
+      objects: stores && objectsStatus(stores),
     };
   }
 
   indexedRanks(): readonly IndexedRank[] {
     return this.#relays.flatMap((relay) => indexedRank(relay, this.#config) ?? []);
+  }
+
+  objects(): ObjectListing | null {
+    return this.#stores && objectListing(this.#stores);
   }
 
   #ranks<Row>(toRow: (relay: Relay, source: EngineSource) => Row): Row[] {
@@ -189,6 +209,7 @@ class RelayWorker implements Worker, IndexSource {
       port: http.port,
       status: this,
       index: this,
+      objects: this,
       metrics: createRegistry(
         workerMetrics({
           config: this.#config,
@@ -197,6 +218,7 @@ class RelayWorker implements Worker, IndexSource {
           discovery: this.#discoveryMetrics,
           recovery: this.#recovery,
           load: this.#load,
+          stores: this.#stores,
           loopLag: this.#loopLag,
         }),
       ),
@@ -210,7 +232,7 @@ class RelayWorker implements Worker, IndexSource {
     const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
     const drainMs = Math.max(0, deadlineMs - performance.now());
-    const parts = [...this.#relays, ...(this.#load === null ? [] : [this.#load])];
+    const parts = [...this.#relays, this.#load, this.#stores].filter((part) => part !== null);
     const drained = Promise.all(parts.map((part) => part.stop(drainMs)));
     // At once: a plane or a registry that is away takes its whole time.
     await Promise.all([drained, this.#presence.stop(WITHDRAW_MS)]);

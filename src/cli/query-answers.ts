@@ -28,6 +28,16 @@ const blockShape = z.object({
   tokens_hash: u64,
 });
 
+const objectShape = z.object({
+  source: z.string(),
+  backend_id: z.string(),
+  tenant_id: z.string(),
+  object_key: z.string(),
+  media: z.array(z.string()),
+  group_id: z.string().optional(),
+  model_name: z.string().optional(),
+});
+
 const matchShape = z.object({
   ranks: z.array(z.object({ dp_rank: z.int(), blocks: z.record(z.string(), z.int()) })),
 });
@@ -76,6 +86,20 @@ export const blockLine: z.ZodType<Line> = blockShape.transform((block) => ({
   tokens_hash: block.tokens_hash,
   worker: block.worker_id,
 }));
+
+/** One line of a listing of objects. Keys may be anything, so what a terminal would act on is escaped. */
+export const objectLine: z.ZodType<Line> = objectShape.transform(
+  ({ source, backend_id, tenant_id, object_key, media, group_id, model_name }) => ({
+    source: 'object',
+    store: source,
+    backend: backend_id,
+    tenant: tenant_id,
+    media: media.join(','),
+    key: object_key,
+    ...(group_id !== undefined && { group: group_id }),
+    ...(model_name !== undefined && { model: model_name }),
+  }),
+);
 
 /** One line a rank. */
 export const matchText: z.ZodType<string> = matchShape.transform(({ ranks }) =>

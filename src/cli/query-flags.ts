@@ -1,6 +1,6 @@
 /** The flags of `kvrelay query`, and which of them go with which question. */
 import { connectableHttp, type HttpAddress } from '../config/addresses.ts';
-import { choice, integer, nonEmptyText, toggle, U32_MAX, u64 } from '../config/kinds.ts';
+import { choice, integer, nonEmptyText, text, toggle, U32_MAX, u64 } from '../config/kinds.ts';
 import { processSettings } from '../config/process-settings.ts';
 import type { Environment } from '../config/sources.ts';
 import { ConfigError } from '../errors.ts';
@@ -14,7 +14,7 @@ import {
 } from './recording-flags.ts';
 import { tokenList } from './token-list.ts';
 
-const QUESTIONS = ['status', 'events', 'dump', 'match'] as const;
+const QUESTIONS = ['status', 'events', 'dump', 'match', 'objects'] as const;
 export type Question = (typeof QUESTIONS)[number];
 
 const MAX_TIMEOUT_SECONDS = 3600;
@@ -28,6 +28,10 @@ interface GivenFlags extends LogFlags {
   readonly tokens: readonly number[] | null;
   readonly loraName: string | null;
   readonly request: string | null;
+  readonly source: string | null;
+  readonly backend: string | null;
+  readonly tenant: string | null;
+  readonly prefix: string | null;
   readonly timeoutSeconds: number;
 }
 
@@ -45,11 +49,15 @@ const ONLY_WITH: Readonly<Partial<Record<keyof GivenFlags, readonly Question[]>>
   tokens: ['match'],
   loraName: ['match'],
   request: ['match'],
+  source: ['objects'],
+  backend: ['objects'],
+  tenant: ['objects'],
+  prefix: ['objects'],
 };
 
 const flags: CommandFlags<GivenFlags> = {
   command: 'query',
-  usage: `Usage: kvrelay query status|events|dump|match [flags]
+  usage: `Usage: kvrelay query status|events|dump|match|objects [flags]
 
 Asks a running relay over HTTP, and changes nothing there.
 
@@ -57,6 +65,7 @@ Asks a running relay over HTTP, and changes nothing there.
   events  router events of a rank by their ids, as far as the relay keeps them
   dump    every block in the local index, a line each
   match   how many blocks of a prompt are held, by rank and tier
+  objects every object that a store beside the engine holds, a line each
 
 Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or configuration.
 `,
@@ -66,7 +75,6 @@ Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or confi
     kind: { ...choice(...QUESTIONS), placeholder: 'QUESTION' },
     fallback: null,
     required: true,
-    notYet: ['objects'],
     help: 'What to ask',
     remedy: 'Start kvrelay query --help to see what they are',
   },
@@ -81,7 +89,7 @@ Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or confi
       environment: null,
       kind: toggle,
       fallback: 'off',
-      help: 'The JSON of the relay: one line, of dump one a block; 64-bit numbers are decimal strings',
+      help: 'The JSON of the relay: one line, of dump and objects one a line; 64-bit numbers are decimal strings',
       remedy: 'Give --json alone',
     },
     rank: {
@@ -119,6 +127,10 @@ Exit codes: 0 answered, 1 no answer or not the whole of it, 2 bad usage or confi
       help: 'match: file with the JSON {"tokens":[…],"lora_name":…,"cache_salt":…}; - is stdin',
       remedy: 'Give the path of a JSON file',
     },
+    source: ofObjects('--source', 'NAME', 'of this source, such as mooncake'),
+    backend: ofObjects('--backend', 'ID', 'of this backend of the store'),
+    tenant: ofObjects('--tenant', 'ID', 'of this tenant of the store'),
+    prefix: ofObjects('--prefix', 'TEXT', 'whose keys begin with this'),
     timeoutSeconds: {
       flag: '--timeout-seconds',
       environment: null,
@@ -173,6 +185,22 @@ function reachable(http: HttpAddress | null): HttpAddress {
 function refused(key: keyof GivenFlags, problem: string, allowed: string): ConfigError {
   const { flag, remedy } = flags.rows[key];
   return new ConfigError({ setting: flag ?? key, problem, allowed, remedy });
+}
+
+function ofObjects(
+  flag: `--${string}`,
+  placeholder: string,
+  which: string,
+): CommandFlags<GivenFlags>['rows']['source'] {
+  return {
+    flag,
+    environment: null,
+    kind: { ...text, placeholder },
+    fallback: null,
+    fallbackNote: 'all',
+    help: `objects: those ${which}`,
+    remedy: 'Give what the lines of kvrelay query objects show',
+  };
 }
 
 function eventId(

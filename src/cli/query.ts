@@ -9,7 +9,7 @@ import { ConfigError, messageOf } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { textLine } from './inspect-line.ts';
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE, logFailure, type StopSignals } from './lifecycle.ts';
-import { blockLine, eventPage, matchText } from './query-answers.ts';
+import { blockLine, eventPage, matchText, objectLine } from './query-answers.ts';
 import { loadQueryFlags, type QueryFlags } from './query-flags.ts';
 import { statusText } from './query-status.ts';
 import { type Asked, QueryError, RelayClient } from './relay-client.ts';
@@ -50,8 +50,9 @@ async function answer(
 ): Promise<void> {
   const { question, json: isJson } = flags;
   const asked = questionOf(flags, body);
-  if (question === 'dump') {
-    for await (const rows of relay.lines(asked, blockLine)) {
+  if (question === 'dump' || question === 'objects') {
+    const shape = question === 'dump' ? blockLine : objectLine;
+    for await (const rows of relay.lines(asked, shape)) {
       const lines = rows.map(({ text, value }) => (isJson ? `${text}\n` : textLine(value)));
       await results.write(lines.join(''), lines.length);
     }
@@ -94,9 +95,11 @@ async function answerEvents(
   }
 }
 
-function questionOf({ question, rank, start, end }: QueryFlags, body?: string): Asked {
+function questionOf({ question, ...flags }: QueryFlags, body?: string): Asked {
   const search = new URLSearchParams();
-  for (const [name, value] of Object.entries({ rank, start, end })) {
+  const { rank, start, end, source, backend, tenant, prefix } = flags;
+  const values = { rank, start, end, source, backend, tenant, prefix };
+  for (const [name, value] of Object.entries(values)) {
     if (value !== null) search.set(name, String(value));
   }
   const path = `/api/${question}${search.size > 0 ? `?${search.toString()}` : ''}`;

@@ -98,6 +98,12 @@ export function loadEndpoint(planeEndpoint: string, dpSize: number): string {
   return rankEndpoint(planeEndpoint, dpSize);
 }
 
+/** Where the ZMQ plane publishes what stores hold: behind worker load, which may not be there. */
+export function objectsEndpoint(planeEndpoint: string, dpSize: number): string {
+  if (planeEndpoint.startsWith('ipc://')) return `${planeEndpoint}.objects`;
+  return rankEndpoint(planeEndpoint, dpSize + 1);
+}
+
 /**
  * The endpoint of the rank `offset` behind the first: engines add it to their port. Port 0 stays, it
  * asks for a free one. An ipc endpoint has no port and stands for one rank only.

@@ -113,8 +113,8 @@ function connectTo(address: ZmqAddress, name: string, warnings: string[]): ZmqAd
 export function checkEngineMetrics(values: SettingValues, given: GivenSettings): void {
   const { engineMetrics, engine, eventPlane, planeEndpoint, dpSize } = values;
   if (engineMetrics === null) return;
-  if (engine === 'trtllm') {
-    const problem = 'has no series that tells used blocks for --engine trtllm';
+  if (engine === 'trtllm' || engine === 'none') {
+    const problem = `has no series that tells used blocks for --engine ${engine}`;
     throw refusal('engineMetrics', given, problem, '--engine vllm or sglang with it');
   }
   if (eventPlane !== 'zmq') return;

@@ -12,7 +12,7 @@ import {
 } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
-const ENGINES = ['vllm', 'sglang', 'trtllm'] as const;
+const ENGINES = ['vllm', 'sglang', 'trtllm', 'none'] as const;
 export type EngineName = (typeof ENGINES)[number];
 
 const ENGINE_SOCKETS = ['per-rank', 'shared'] as const;
@@ -51,8 +51,7 @@ export const engineSettings: SettingRows<EngineSettings> = {
     environment: 'KVRELAY_ENGINE',
     kind: choice(...ENGINES),
     fallback: 'vllm',
-    notYet: ['none'],
-    help: 'Engine whose events are relayed',
+    help: 'Engine whose events are relayed; none: stores alone are followed',
     remedy: 'Name the engine this relay stands beside',
   },
   engineEndpoint: {
@@ -143,8 +142,8 @@ export const engineSettings: SettingRows<EngineSettings> = {
     environment: 'KVRELAY_BLOCK_SIZE',
     kind: integer(1, 65_536, 'TOKENS'),
     fallback: null,
-    required: true,
-    help: 'Tokens a KV block as the router counts them',
+    required: 'with-engine',
+    help: 'Tokens a KV block as the router counts them; not needed with --engine none',
     remedy:
       "Give the engine's block size in tokens (vLLM --block-size, SGLang --page-size, " +
       'TensorRT-LLM tokens_per_block)',

@@ -141,6 +141,19 @@ export const httpUrl: Kind<string> = {
   },
 };
 
+/** Without a path; the scheme may be left out. */
+export const httpBase: Kind<string> = {
+  placeholder: 'URL',
+  allowed: '[http://]HOST:PORT or https://HOST[:PORT], without a user name, path or query',
+  parse: (given) => {
+    const text = /^https?:\/\//.test(given) ? given : `http://${given}`;
+    if (given.length > MAX_TEXT_CHARACTERS || !/^https?:\/\/[^\s@?#\\/]+\/?$/.test(text))
+      return undefined;
+    const url = URL.canParse(text) ? new URL(text) : null;
+    return url === null || url.hostname === '' ? undefined : url.origin;
+  },
+};
+
 export const natsServers: Kind<readonly string[]> = {
   placeholder: 'URL[,URL…]',
   allowed: 'nats://HOST[:PORT] or tls://HOST[:PORT] without a user name, comma separated',

@@ -32,6 +32,7 @@ import {
   type Given,
   type GivenSettings,
 } from './sources.ts';
+import { checkStores } from './store-checks.ts';
 import { checkTcpTls } from './tcp-tls-checks.ts';
 import type { WorkerConfig } from './worker-config.ts';
 
@@ -62,6 +63,7 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   const addresses = checkAddresses(values, given, warnings);
   checkCompat(values, given);
   checkEngineMetrics(values, given);
+  const mooncakeEndpoint = checkStores(values, given, warnings);
   checkNatsAccess(values, given, warnings);
   checkNatsFiles(values, given, readFile);
   checkDiscovery(values, given, readFile);
@@ -74,6 +76,7 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
     engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
     replayEndpoint: addresses.replayEndpoint && formatZmqAddress(addresses.replayEndpoint),
     planeEndpoint: formatZmqAddress(addresses.planeEndpoint),
+    mooncakeEndpoint,
     natsServer: Object.freeze([...values.natsServer]),
     http: values.http && Object.freeze(values.http),
     etcdEndpoints: Object.freeze([...values.etcdEndpoints]),
@@ -85,7 +88,12 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
 
 function parseAll(given: GivenSettings): SettingValues {
   const values: Partial<Record<SettingKey, unknown>> = {};
-  for (const key of settingKeys) values[key] = parseSetting(key, given.get(key));
+  const hasEngine = parseSetting('engine', given.get('engine')) !== 'none';
+  for (const key of settingKeys) {
+    const isMissing = settingOf(key).required === 'with-engine' && !given.has(key);
+    // Where there are no blocks their size plays no part.
+    values[key] = isMissing && !hasEngine ? 0 : parseSetting(key, given.get(key));
+  }
   // Sound by the type of the table: each row's kind yields the value of its key.
   return values as SettingValues;
 }

@@ -13,16 +13,12 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const NO_STORES = 'Only engine events are relayed';
+const NO_STORES = 'Leave it out: of stores, Mooncake alone is followed';
 
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--mooncake-endpoint', NO_STORES),
-  notYet('--mooncake-master', NO_STORES),
   notYet('--mooncake-key-pattern', NO_STORES),
-  notYet('--mooncake-tier', NO_STORES),
-  notYet('--mooncake-reconcile-seconds', NO_STORES),
   notYet('--lmcache-stream', NO_STORES),
   notYet('--lmcache-coordinator-listen', NO_STORES),
   notYet('--lmcache-coordinator-forward', NO_STORES),

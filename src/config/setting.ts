@@ -8,8 +8,8 @@ export interface Setting<Value> {
   readonly kind: Kind<Value>;
   /** The default, written as a user would; null: none, and the value is then null. */
   readonly fallback: string | null;
-  /** Without a value there is no start. */
-  readonly required?: true;
+  /** Without a value there is no start; `with-engine`: but for `--engine none`. */
+  readonly required?: true | 'with-engine';
   /** Never shown: not in errors, status or logs. */
   readonly secret?: true;
   /** Shown as the default where it is not a fixed text. */

@@ -7,6 +7,7 @@ import { type RecoverySettings, recoverySettings } from './recovery-settings.ts'
 import { type RelaySettings, relaySettings } from './relay-settings.ts';
 import { type ReplaySettings, replaySettings } from './replay-settings.ts';
 import type { Setting, SettingRows } from './setting.ts';
+import { type StoreSettings, storeSettings } from './store-settings.ts';
 import { type TcpTlsSettings, tcpTlsSettings } from './tcp-tls-settings.ts';
 
 export interface SettingValues
@@ -17,6 +18,7 @@ export interface SettingValues
     RecoverySettings,
     TcpTlsSettings,
     NatsSettings,
+    StoreSettings,
     ProcessSettings {}
 
 /** The camelCase name of a setting: its key in the table, in `WorkerConfig` and in status. */
@@ -30,6 +32,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...recoverySettings,
   ...tcpTlsSettings,
   ...natsSettings,
+  ...storeSettings,
   ...processSettings,
 };
 

@@ -2,13 +2,18 @@
 import type { SettingValues } from './settings-table.ts';
 
 export interface WorkerConfig
-  extends Omit<SettingValues, 'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint' | 'workerId'> {
+  extends Omit<
+    SettingValues,
+    'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint' | 'workerId' | 'mooncakeEndpoint'
+  > {
   /** Of the first rank, ready to connect to or bind; see `rankEndpoint` for the others. */
   readonly engineEndpoint: string;
   /** Of the first rank, as the one above; null where the engine has none. */
   readonly replayEndpoint: string | null;
   /** Bind address of the first rank; port 0 asks for a free one. */
   readonly planeEndpoint: string;
+  /** Ready to connect to; null where there is no Mooncake Store. */
+  readonly mooncakeEndpoint: string | null;
   /** u64; null: the worker that discovery shows. */
   readonly workerId: bigint | null;
   /** What was changed or left unused, one line each, for the log. */

@@ -32,8 +32,8 @@ const INSPECTED_BATCHES = 64;
 
 export interface BatchReaderOptions {
   readonly compat: Compat;
-  /** Engine whose dialect is read; the accept set is the same for all. */
-  readonly engine: 'vllm' | 'sglang' | 'trtllm';
+  /** Engine whose dialect is read; the accept set is the same for all, and `sglang` alone has old ones. */
+  readonly engine: string;
 }
 
 export class BatchReader {

@@ -2,8 +2,10 @@
 import type { DegradedCode } from './degraded.ts';
 import type { DiscoveryMetrics } from './discovery-metrics.ts';
 import type { LoadMetrics } from './load-metrics.ts';
+import type { ObjectStreamMetrics } from './object-metrics.ts';
 import type { RecoveryCounts } from './recovery-counts.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
+import type { SourceMetrics } from './source-metrics.ts';
 
 export interface MetricsSource {
   readonly version: string;
@@ -15,6 +17,10 @@ export interface MetricsSource {
   /** Null where no worker load is published. */
   load(): LoadMetrics | null;
   recovery(): RecoveryCounts;
+  /** One entry a store. */
+  stores(): readonly StoreReading[];
+  /** Null where there is no store. */
+  objectStream(): ObjectStreamReading | null;
   eventLoopLagSeconds(): number;
 }
 
@@ -30,6 +36,23 @@ export interface RelayReading {
   readonly metrics: RelayMetrics;
   readonly engineConnected: boolean;
   readonly degraded: readonly DegradedCode[];
+}
+
+export interface StoreReading {
+  readonly name: string;
+  readonly metrics: SourceMetrics;
+  readonly connected: boolean;
+  readonly suspect: boolean;
+  readonly objects: number;
+}
+
+export interface ObjectStreamReading {
+  readonly metrics: ObjectStreamMetrics;
+  readonly objects: number;
+  readonly bytes: number;
+  readonly untrackedObjects: number;
+  readonly unkeptAttributes: number;
+  readonly bufferedEvents: number;
 }
 
 export interface PlaneReading {

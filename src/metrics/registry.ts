@@ -11,6 +11,7 @@ import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
 import { registerLoadMetrics } from './load-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { registerRecoveryMetrics } from './recovery-metrics.ts';
+import { registerSourceMetrics } from './source-families.ts';
 
 /** Gauges by the name of a counter, which promtool refuses; each is a sum that its labelled twin has. */
 const MISNAMED_DEFAULTS = [
@@ -26,6 +27,7 @@ export function createRegistry(source: MetricsSource): Registry {
   registerDiscoveryMetrics(registry, source);
   registerLoadMetrics(registry, source);
   registerRecoveryMetrics(registry, source);
+  registerSourceMetrics(registry, source);
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);
   return registry;

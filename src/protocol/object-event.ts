@@ -12,7 +12,12 @@ import { Packr } from 'msgpackr';
 import type { PlaneMessage } from './envelope.ts';
 
 export const OBJECTS_TOPIC = 'kv-objects';
-export const OBJECT_SCHEMA_VERSION = 1;
+const OBJECT_SCHEMA_VERSION = 1;
+
+/** Where consumers ask over NATS for what they missed, or for all there is. */
+export function objectRequestSubject(publisherId: number): string {
+  return `kvrelay.objects.${publisherId}`;
+}
 
 /** One event, by its wire names. */
 export interface ObjectEvent {

@@ -13,6 +13,7 @@ import type { Warner } from '../log.ts';
 import { EventStream } from './event-stream.ts';
 import { allowedHosts, bracketed, isAllowedHost, unbracketed } from './host-check.ts';
 import type { IndexSource } from './index-source.ts';
+import type { ObjectSource } from './object-source.ts';
 import { readBody } from './request-body.ts';
 import { jsonText, sendError, setSecurityHeaders } from './responses.ts';
 import {
@@ -55,6 +56,7 @@ export interface StatusServerOptions {
   readonly status: StatusSource;
   readonly metrics: Exposition;
   readonly index: IndexSource;
+  readonly objects: ObjectSource;
   readonly warner: Pick<Warner, 'warn'>;
   readonly limits?: Partial<StatusServerLimits>;
 }
@@ -71,7 +73,7 @@ export class StatusServer {
   refusedConnections = 0;
 
   constructor(options: StatusServerOptions) {
-    const { host, port, status, metrics, index, warner } = options;
+    const { host, port, status, metrics, index, objects, warner } = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#host = unbracketed(host);
     this.#port = port;
@@ -83,7 +85,7 @@ export class StatusServer {
       nextText: () => jsonText(status.status()),
       onError: (error) => this.#warnFailure('/api/stream', error),
     });
-    this.#context = { status, metrics, stream, index };
+    this.#context = { status, metrics, stream, index, objects };
     this.#server = createServer(
       {
         maxHeaderSize: limits.maxHeaderBytes,

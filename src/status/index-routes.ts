@@ -4,21 +4,18 @@
  * Bounds   of events a page; of dumps one at a time and a client that has to read on; of a prompt its
  *          bytes and tokens. Each answers 404 where there is no index.
  */
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { IndexedRank, IndexSource } from './index-source.ts';
+import { drained, JSON_LINES_TYPE } from './json-lines.ts';
 import { parsePrompt } from './match-prompt.ts';
+import { eventIdOf } from './query-values.ts';
 import { sendError, sendJson } from './responses.ts';
 import { blockLines, routerEventJson } from './router-event-json.ts';
 
 /** A page of events. */
 const EVENT_BOUNDS = { maxEvents: 1000, maxBytes: 256 * 1024 };
-/** How long a client may leave a dump unread. */
-const STALLED_MS = 10_000;
-const JSON_LINES_TYPE = 'application/x-ndjson; charset=utf-8';
 const DP_RANK = /^\d{1,10}$/;
-const EVENT_ID = /^\d{1,20}$/;
 
 let dumpsUnderWay = 0;
 
@@ -94,19 +91,6 @@ async function writeDump(rank: IndexedRank, response: ServerResponse): Promise<v
   }
 }
 
-/** Ends the answer of a client that does not read on. */
-async function drained(response: ServerResponse): Promise<void> {
-  const timeout = setTimeout(() => response.destroy(), STALLED_MS);
-  const ended = new AbortController();
-  const { signal } = ended;
-  try {
-    await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
-  } finally {
-    clearTimeout(timeout);
-    ended.abort();
-  }
-}
-
 /** `body` is the JSON of a prompt; see match-prompt.ts. */
 export function sendMatch(index: IndexSource, body: string, response: ServerResponse): void {
   const ranks = index.indexedRanks();
@@ -145,12 +129,6 @@ function rankOf(
   const message = `Give rank, one of ${ranks.map(({ dpRank }) => dpRank).join(', ')}`;
   sendError(response, text === null ? 400 : 404, 'no_such_rank', message);
   return null;
-}
-
-/** Null where it is not given, undefined where it is no event id; ids beyond 2^53 were never given out. */
-function eventIdOf(text: string | null): number | null | undefined {
-  if (text === null) return null;
-  return EVENT_ID.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined;
 }
 
 function sendNoIndex(response: ServerResponse): void {

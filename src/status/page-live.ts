@@ -15,7 +15,7 @@ function show(snapshot, link) {
   lastSnapshot = snapshot;
   history.add(snapshot, lastSnapshotAt / 1000);
   showHeader(snapshot);
-  const codes = showNotices(snapshot.ranks);
+  const codes = showNotices(snapshot);
   showFlow(snapshot, history);
   showRanks(snapshot, history);
   showSources(snapshot);

@@ -91,12 +91,33 @@ function showPanels(parent, rank, history) {
   }
 }
 
+const SOURCE_COLUMNS = ['Connection', 'Objects', 'Last number', 'Messages lost', 'Given up',
+  'Comparison', 'Events from'];
+
+function comparisonText(reconciliation) {
+  if (reconciliation === null) return ['no master to ask', ''];
+  const { state, age_ms } = reconciliation;
+  if (state !== 'idle') return [state, 'wait'];
+  return [age_ms === null ? 'none yet' : ageText(age_ms), ''];
+}
+
+function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation }) {
+  return [
+    connected ? ['connected', 'good'] : ['not connected', 'bad'],
+    [countText(objects) + (suspect ? ', suspect' : ''), suspect ? 'warn' : ''],
+    last_seq ?? NOTHING,
+    [countText(counters.lost_messages), alarm(counters.lost_messages)],
+    countText(counters.invalidated_objects),
+    comparisonText(reconciliation),
+    endpoint,
+  ];
+}
+
 function showSources({ sources }) {
   byId('sources').hidden = sources.length === 0;
   if (sources.length === 0) return;
-  showPanel(byId('source-panels'), 'panel-sources', 'Store sources', ['Connection', 'Endpoint'],
-    sources.map(({ source, connected, endpoint }) =>
-      [source, [connected ? ['connected', 'good'] : ['not connected', 'bad'], endpoint]]));
+  showPanel(byId('source-panels'), 'panel-sources', 'Store sources', SOURCE_COLUMNS,
+    sources.map((source) => [source.source, sourceCells(source)]));
 }
 
 function showSettings({ settings, plane }) {

@@ -53,8 +53,8 @@ function ranksText(some, all) {
   return (some.length > 1 ? 'ranks ' : 'rank ') + some.join(', ');
 }
 
-/** One notice a code, with the ranks it holds for. */
-function noticesOf(ranks) {
+/** One notice a code, with the ranks it holds for, and one for each of a store. */
+function noticesOf({ ranks, sources }) {
   const notices = new Map();
   for (const rank of ranks) {
     for (const notice of rank.degraded) {
@@ -64,21 +64,24 @@ function noticesOf(ranks) {
       notices.set(key, known);
     }
   }
-  return [...notices.values()];
+  const ofRanks = [...notices.values()].map((notice) =>
+    ({ ...notice, where: ranksText(notice.ranks, ranks) }));
+  return ofRanks.concat(sources.flatMap(({ source, degraded }) =>
+    degraded.map((notice) => ({ ...notice, where: source }))));
 }
 
-function showNotices(ranks) {
-  const notices = noticesOf(ranks);
+function showNotices(snapshot) {
+  const notices = noticesOf(snapshot);
   byId('attention').hidden = notices.length === 0;
   resize(byId('notices'), notices.length, makeNotice);
   notices.forEach((notice, index) => {
     const [what, message, remedy] = byId('notices').children[index].children;
     setText(what.children[0], notice.code);
-    setText(what.children[1], ranksText(notice.ranks, ranks));
+    setText(what.children[1], notice.where);
     setText(message, notice.message + '.');
     setText(remedy.children[1], notice.remedy + '.');
   });
-  const codes = notices.map((notice) => notice.code + ' on ' + ranksText(notice.ranks, ranks));
+  const codes = notices.map((notice) => notice.code + ' on ' + notice.where);
   return codes.join('; ');
 }
 

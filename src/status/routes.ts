@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import type { EventStream } from './event-stream.ts';
 import { sendDump, sendEvents, sendMatch } from './index-routes.ts';
 import type { IndexSource } from './index-source.ts';
+import { sendObjectEvents, sendObjects } from './object-routes.ts';
+import type { ObjectSource } from './object-source.ts';
 import { STATUS_PAGE } from './page.ts';
 import { sendError, sendJson, sendText } from './responses.ts';
 import type { StatusSource } from './status-source.ts';
@@ -18,6 +20,7 @@ export interface RouteContext {
   readonly metrics: Exposition;
   readonly stream: EventStream;
   readonly index: IndexSource;
+  readonly objects: ObjectSource;
 }
 
 export interface RouteRequest {
@@ -44,6 +47,14 @@ export const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [
     '/api/dump',
     ({ index }, { query, isHead }, response) => sendDump(index, query, isHead, response),
+  ],
+  [
+    '/api/objects',
+    ({ objects }, { query, isHead }, response) => sendObjects(objects, query, isHead, response),
+  ],
+  [
+    '/api/objects/events',
+    ({ objects }, { query }, response) => sendObjectEvents(objects, query, response),
   ],
   ['/api/match', ({ index }, { body }, response) => sendMatch(index, body, response)],
 ]);
@@ -83,10 +94,13 @@ function sendReady(
   response: ServerResponse,
 ): void {
   const { ready, waitingFor } = status.ready();
-  const { state, ranks } = status.status();
-  const degraded = ranks.flatMap((rank) =>
-    rank.degraded.map((notice) => ({ dp_rank: rank.dp_rank, ...notice })),
-  );
+  const { state, ranks, sources } = status.status();
+  const degraded = [
+    ...ranks.flatMap((rank) =>
+      rank.degraded.map((notice) => ({ dp_rank: rank.dp_rank, ...notice })),
+    ),
+    ...sources.flatMap(({ source, degraded }) => degraded.map((notice) => ({ source, ...notice }))),
+  ];
   const isDegraded = state === 'degraded' || degraded.length > 0;
   const strict = query.get('strict') === '1';
   sendJson(response, ready && !(strict && isDegraded) ? 200 : 503, {

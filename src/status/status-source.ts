@@ -46,6 +46,8 @@ export interface StatusSnapshot {
   /** Null where none is published. */
   readonly worker_load: WorkerLoadStatus | null;
   readonly sources: readonly SourceStatus[];
+  /** Null where there is no store. */
+  readonly objects: ObjectsStatus | null;
 }
 
 export interface PlaneStatus {
@@ -127,4 +129,49 @@ export interface SourceStatus {
   readonly source: string;
   readonly endpoint: string;
   readonly connected: boolean;
+  /** What is held may be wrong, until it has been compared. */
+  readonly suspect: boolean;
+  readonly degraded: readonly DegradedNotice[];
+  readonly objects: number;
+  readonly last_seq: string | null;
+  readonly last_message_age_ms: number | null;
+  /** Waiting while an answer of the store is on its way. */
+  readonly held_messages: number;
+  readonly counters: SourceCounters;
+  /** Null where the store cannot be asked. */
+  readonly reconciliation: ReconciliationStatus | null;
+}
+
+/** Since the start. */
+export interface SourceCounters {
+  readonly connects: number;
+  readonly messages: number;
+  readonly received: number;
+  readonly applied: number;
+  readonly repeated: number;
+  readonly lost_messages: number;
+  readonly restarts: number;
+  readonly malformed: number;
+  readonly dropped_events: number;
+  readonly invalidated_objects: number;
+}
+
+export interface ReconciliationStatus {
+  readonly endpoint: string;
+  readonly state: 'idle' | 'running' | 'waiting';
+  /** Of the last one that came to its end. */
+  readonly last_ms: number | null;
+  readonly age_ms: number | null;
+}
+
+/** The stream that tells what all sources hold. */
+export interface ObjectsStatus {
+  readonly publisher_id: string;
+  /** Where it leaves; on the ZMQ plane an address of its own. */
+  readonly plane_endpoint: string | null;
+  readonly last_event_id: string | null;
+  readonly objects: number;
+  /** Memory of the tables of objects. */
+  readonly bytes: number;
+  readonly buffered_events: number;
 }

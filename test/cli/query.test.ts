@@ -356,10 +356,41 @@ describe('without an answer one line says why, with exit code 1', () => {
   });
 });
 
+test('objects: a line each, and the filters go with the question', async () => {
+  const held = { source: 'mooncake', backend_id: 'b', tenant_id: 'default' };
+  const lines = [
+    { ...held, object_key: 'm@1', media: ['cpu', 'disk'] },
+    { ...held, object_key: 'two words\u001b', media: ['disk'], group_id: 'g', more: 1 },
+  ].map((object) => JSON.stringify(object));
+  const { address, requests } = await startHttpStub({
+    '/api/objects': (response) => void response.end(`${lines.join('\n')}\n`),
+  });
+  const filters = [
+    '--source',
+    'mooncake',
+    '--backend',
+    'b',
+    '--tenant',
+    'default',
+    '--prefix',
+    'm@',
+  ];
+  const child = await asked('objects', '--http', address, ...filters);
+  expect(child.stdout).toBe(
+    'object store=mooncake backend=b tenant=default media=cpu,disk key=m@1\n' +
+      'object store=mooncake backend=b tenant=default media=disk key="two words\\u001b" group=g\n',
+  );
+  expect(requests).toEqual([
+    'GET /api/objects?source=mooncake&backend=b&tenant=default&prefix=m%40',
+  ]);
+  const asJson = await asked('objects', '--http', address, '--json');
+  expect(asJson.stdout).toBe(`${lines.join('\n')}\n`);
+});
+
 describe('bad usage is one line, with exit code 2', () => {
   test.each([
-    [[], /QUESTION is missing; allowed: status, events, dump or match/],
-    [['objects'], /QUESTION 'objects' is not supported yet/],
+    [[], /QUESTION is missing; allowed: status, events, dump, match or objects/],
+    [['dump', '--prefix', 'm'], /--prefix means nothing to dump; allowed: objects/],
     [['state'], /QUESTION 'state' is not possible/],
     [['status', '--rank', '1'], /--rank means nothing to status; allowed: events or dump/],
     [['events', '--start', '5', '--end', '4'], /--end is below --start 5/],

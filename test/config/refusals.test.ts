@@ -5,6 +5,14 @@ import { load, loadBare, refusal } from './loading.ts';
 /** For each setting, values it must refuse. */
 const wrongValues: Record<SettingKey, readonly string[]> = {
   config: ['', 'missing.json'],
+  mooncakeEndpoint: ['', '127.0.0.1:5560', 'tcp://h', 'tcp://h:70000', 'udp://h:1', 'ipc://'],
+  mooncakeMaster: ['', 'h:x', 'ftp://h:1', 'http://u@h:1', 'http://h:1/path', 'http://h:1?q'],
+  mooncakeTier: ['device', 'gpu', ''],
+  mooncakeReconcileSeconds: ['-1', '86401', '1.5', ''],
+  mooncakeMaxObjects: ['0', '100000001'],
+  mooncakeHoldBytes: ['0', '65535', '2147483648'],
+  objectBuffer: ['0', '10000001'],
+  objectBufferBytes: ['0', '65535', '2147483648'],
   engine: ['none', 'VLLM', 'llama', ''],
   engineEndpoint: [
     '',
@@ -241,7 +249,7 @@ test.each([
   ['{"engineBind": "maybe"}', "engineBind in f.json 'maybe' is not possible;"],
   ['{"natsAuthPassword": 5}', 'natsAuthPassword in f.json is not possible;'],
   ['{"workerId": 9007199254740993}', 'is not exact as a JSON number;'],
-  ['{"mooncakeEndpoint": "tcp://h:1"}', 'mooncakeEndpoint in f.json'],
+  ['{"lmcacheStream": "tcp://h:1"}', 'lmcacheStream in f.json'],
 ])('configuration file %s is refused', (content, line) => {
   const message = refusal(() => load(['--config', 'f.json'], { readFile: () => content }));
   expect(message).toContain(line);

@@ -6,9 +6,11 @@ import { expect, test } from 'vitest';
 import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
+import { ObjectStreamMetrics } from '../../src/metrics/object-metrics.ts';
 import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
+import { SourceMetrics } from '../../src/metrics/source-metrics.ts';
 import { parseFamilies } from './exposition.ts';
 
 const DYNAMO_LABELS = 'dynamo_namespace dynamo_component worker_id dp_rank';
@@ -68,6 +70,30 @@ const FAMILIES = `
   kvrelay_recovery_failed_answers_total                        counter   reason
   kvrelay_recovery_clients                                     gauge
   kvrelay_recovery_answers_in_flight                           gauge
+  kvrelay_source_connects_total                                counter   source
+  kvrelay_source_messages_total                                counter   source
+  kvrelay_source_bytes_total                                   counter   source
+  kvrelay_source_lost_messages_total                           counter   source
+  kvrelay_source_restarts_total                                counter   source
+  kvrelay_source_asked_keys_total                              counter   source
+  kvrelay_source_corrected_objects_total                       counter   source
+  kvrelay_source_invalidated_objects_total                     counter   source
+  kvrelay_source_broken_holds_total                            counter   source
+  kvrelay_source_connected                                     gauge     source
+  kvrelay_source_suspect                                       gauge     source
+  kvrelay_source_objects                                       gauge     source
+  kvrelay_source_events_total                                  counter   source event_type stage
+  kvrelay_source_malformed_messages_total                      counter   source reason
+  kvrelay_source_dropped_events_total                          counter   source reason
+  kvrelay_source_reconciliations_total                         counter   source outcome
+  kvrelay_object_events_total                                  counter
+  kvrelay_object_messages_total                                counter
+  kvrelay_object_resent_messages_total                         counter
+  kvrelay_untracked_objects_total                              counter
+  kvrelay_unkept_object_attributes_total                       counter
+  kvrelay_object_state_bytes                                   gauge
+  kvrelay_object_buffered_events                               gauge
+  kvrelay_object_publish_failures_total                        counter   reason
   kvrelay_superseded_messages_total                            counter   dp_rank
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
@@ -97,6 +123,23 @@ function movedSource(): MetricsSource {
       reconnects: 0,
     }),
     load: () => load,
+    stores: () => [
+      {
+        name: 'mooncake',
+        metrics: new SourceMetrics(),
+        connected: true,
+        suspect: false,
+        objects: 0,
+      },
+    ],
+    objectStream: () => ({
+      metrics: new ObjectStreamMetrics(),
+      objects: 0,
+      bytes: 0,
+      untrackedObjects: 0,
+      unkeptAttributes: 0,
+      bufferedEvents: 0,
+    }),
     eventLoopLagSeconds: () => 0,
   };
 }

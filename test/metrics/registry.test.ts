@@ -42,6 +42,8 @@ function sourceOf(
       reconnects: 1,
     }),
     load: () => null,
+    stores: () => [],
+    objectStream: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,
   };

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { StatusServer } from '../../src/status/http-server.ts';
 import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
-import { FakeStatus, rankStatus, snapshot } from '../status/fake-status.ts';
+import { FakeStatus, rankStatus, snapshot, sourceStatus } from '../status/fake-status.ts';
 import { RunningWorker } from '../status/running-worker.ts';
 import { nextSnapshot, pageReaches, useBrowser } from './browser.ts';
 import { DemoProcess } from './demo-process.ts';
@@ -179,12 +179,14 @@ test('markup in a value is shown as text', async () => {
     version: evil,
     settings: { [evil]: evil },
     ranks: [rank],
-    sources: [{ source: evil, endpoint: evil, connected: true }],
+    sources: [sourceStatus({ source: evil, endpoint: evil })],
   });
   const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
   const warner = { warn: () => undefined };
   const index = { indexedRanks: () => [] };
-  const server = new StatusServer({ host: '127.0.0.1', port: 0, status, metrics, index, warner });
+  const objects = { objects: () => null };
+  const local = { host: '127.0.0.1', port: 0 };
+  const server = new StatusServer({ ...local, status, metrics, index, objects, warner });
   cleanups.push(() => server.stop());
   const page = await browser.open((await server.start()).url);
   expect(await page.locator('img, main script').count()).toBe(0);

@@ -2,6 +2,7 @@ import { describeDegraded } from '../../src/metrics/degraded.ts';
 import type {
   RankStatus,
   Readiness,
+  SourceStatus,
   StatusSnapshot,
   StatusSource,
 } from '../../src/status/status-source.ts';
@@ -47,6 +48,34 @@ export function rankStatus(dpRank: number, overrides: Partial<RankStatus> = {}):
   };
 }
 
+export function sourceStatus(overrides: Partial<SourceStatus> = {}): SourceStatus {
+  return {
+    source: 'mooncake',
+    endpoint: 'tcp://127.0.0.1:5560',
+    connected: true,
+    suspect: false,
+    degraded: [],
+    objects: 1200,
+    last_seq: '42',
+    last_message_age_ms: 7,
+    held_messages: 0,
+    counters: {
+      connects: 1,
+      messages: 42,
+      received: 1300,
+      applied: 1250,
+      repeated: 50,
+      lost_messages: 0,
+      restarts: 0,
+      malformed: 0,
+      dropped_events: 0,
+      invalidated_objects: 0,
+    },
+    reconciliation: null,
+    ...overrides,
+  };
+}
+
 export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapshot {
   return {
     version: '0.1.0',
@@ -71,6 +100,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
     ranks: [rankStatus(0)],
     worker_load: null,
     sources: [],
+    objects: null,
     ...overrides,
   };
 }

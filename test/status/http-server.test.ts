@@ -37,6 +37,8 @@ const registry = createRegistry({
     reconnects: 0,
   }),
   load: () => null,
+  stores: () => [],
+  objectStream: () => null,
   eventLoopLagSeconds: () => 0,
 });
 
@@ -64,6 +66,7 @@ async function start(
     status,
     metrics: registry,
     index: { indexedRanks: () => [] },
+    objects: { objects: () => null },
     warner: { warn: (cause) => warnings.push(cause) },
     limits,
     ...options,
@@ -125,7 +128,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources'.split(
+    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources objects'.split(
       ' ',
     ),
   );

@@ -62,6 +62,36 @@ const rankShape = z.object({
   block_size: z.strictObject({ configured: count.nullable(), seen: z.array(count) }),
 });
 
+const sourceShape = z.strictObject({
+  source: text,
+  endpoint: text,
+  connected: z.boolean(),
+  suspect: z.boolean(),
+  degraded: z.array(noticeShape),
+  objects: count,
+  last_seq: u64.nullable(),
+  last_message_age_ms: z.number().nonnegative().nullable(),
+  held_messages: count,
+  counters: z.record(text, count),
+  reconciliation: z
+    .strictObject({
+      endpoint: text,
+      state: z.enum(['idle', 'running', 'waiting']),
+      last_ms: count.nullable(),
+      age_ms: count.nullable(),
+    })
+    .nullable(),
+});
+
+const objectsShape = z.strictObject({
+  publisher_id: u64,
+  plane_endpoint: text.nullable(),
+  last_event_id: u64.nullable(),
+  objects: count,
+  bytes: count,
+  buffered_events: count,
+});
+
 const statusShape = z.object({
   version: z.string().regex(/^\d+\.\d+\.\d+/),
   started_at: z.iso.datetime({ precision: 3 }),
@@ -96,7 +126,8 @@ const statusShape = z.object({
       ranks: z.array(z.strictObject({ dp_rank: count, kv_used_blocks: count.nullable() })),
     })
     .nullable(),
-  sources: z.array(z.strictObject({ source: text, endpoint: text, connected: z.boolean() })),
+  sources: z.array(sourceShape),
+  objects: objectsShape.nullable(),
 });
 
 let running: RunningWorker;

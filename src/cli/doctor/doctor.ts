@@ -71,6 +71,10 @@ function socketRanks({ config }: ProbeContext): number[] {
 
 async function engineAndClock(context: ProbeContext): Promise<Check[]> {
   const { config, ended, relay } = context;
+  if (config.engine === 'none') {
+    const reason = '--engine none has none';
+    return [clockCheck(Date.now(), null), ...skippedEngineChecks(reason)];
+  }
   if (config.engineBind && relay !== null) {
     const reason = 'the relay that runs holds the socket: ask kvrelay query status';
     return [clockCheck(Date.now(), null), ...skippedEngineChecks(reason)];
@@ -108,9 +112,9 @@ function leastSkewMs(sightings: readonly EngineSighting[]): number | null {
 async function replay(context: ProbeContext): Promise<Check[]> {
   const { config, ended } = context;
   const { replayEndpoint, onEngineGap, dpRank, dpSize } = config;
-  if (replayEndpoint === null || onEngineGap === 'count') {
+  if (replayEndpoint === null || onEngineGap === 'count' || config.engine === 'none') {
     const reason =
-      replayEndpoint === null
+      replayEndpoint === null || config.engine === 'none'
         ? 'no --replay-endpoint: lost batches stay lost'
         : '--on-engine-gap count asks for none';
     return [skipped('replay_answer', reason), skipped('replay_depth', reason)];

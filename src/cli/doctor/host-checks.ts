@@ -69,7 +69,8 @@ export async function httpCheck({ config, relay }: ProbeContext): Promise<Check>
 export async function engineMetricsCheck({ config, ended }: ProbeContext): Promise<Check> {
   const name = 'engine_metrics';
   const { engineMetrics, engine, dpRank, dpSize, blockSize } = config;
-  if (engineMetrics === null || engine === 'trtllm') return skipped(name, 'none is given');
+  if (engineMetrics === null || engine === 'trtllm' || engine === 'none')
+    return skipped(name, 'none is given');
   try {
     const page = await scrape(engineMetrics, SCRAPE_MS, ended);
     const { fault } = readLoad(page, { engine, dpRank, dpSize, blockSize });

@@ -30,7 +30,7 @@ const requestShape = z.union([
 ]);
 
 /** u64 as text, as everywhere in JSON here. */
-export function eventJson(event: ObjectEvent): object {
+function eventJson(event: ObjectEvent): object {
   return { ...event, event_id: String(event.event_id) };
 }
 

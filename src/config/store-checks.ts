@@ -1,0 +1,71 @@
+/** Checks of store sources: what they need, what needs them, and where their stream goes. */
+import {
+  connectable,
+  formatZmqAddress,
+  MAX_PORT,
+  objectsEndpoint,
+  parseZmqAddress,
+} from './addresses.ts';
+import { nameOf, refusal } from './refusal.ts';
+import type { SettingKey, SettingValues } from './settings-table.ts';
+import type { GivenSettings } from './sources.ts';
+
+/** These mean something to a Mooncake Store alone. */
+const MOONCAKE_SETTINGS = [
+  'mooncakeMaster',
+  'mooncakeTier',
+  'mooncakeReconcileSeconds',
+  'mooncakeMaxObjects',
+  'mooncakeHoldBytes',
+] as const satisfies readonly SettingKey[];
+
+function hasStores({ mooncakeEndpoint }: Pick<SettingValues, 'mooncakeEndpoint'>): boolean {
+  return mooncakeEndpoint !== null;
+}
+
+/** Where the Mooncake Store is connected to; null where there is none. */
+export function checkStores(
+  values: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): string | null {
+  const { mooncakeEndpoint, engine } = values;
+  if (engine === 'none' && !hasStores(values)) {
+    throw refusal('engine', given, 'leaves nothing to follow', '--mooncake-endpoint beside it');
+  }
+  if (mooncakeEndpoint === null) {
+    const unused = MOONCAKE_SETTINGS.find((key) => isGiven(key, given));
+    if (unused === undefined) return null;
+    throw refusal(unused, given, 'has no store to go with', '--mooncake-endpoint beside it');
+  }
+  checkPlane(values, given);
+  const endpoint = connectable(mooncakeEndpoint);
+  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
+    throw refusal('mooncakeEndpoint', given, 'has no port', `ports 1 to ${MAX_PORT}`);
+  }
+  if (endpoint !== mooncakeEndpoint) {
+    warnings.push(
+      `${nameOf('mooncakeEndpoint', given)} ${formatZmqAddress(mooncakeEndpoint)} cannot be ` +
+        `connected to: ${formatZmqAddress(endpoint)} is used`,
+    );
+  }
+  return formatZmqAddress(endpoint);
+}
+
+function isGiven(key: SettingKey, given: GivenSettings): boolean {
+  const setting = given.get(key);
+  return setting !== undefined && setting.source !== 'default';
+}
+
+/** The stream has an address of its own on the ZMQ plane. */
+function checkPlane(
+  { eventPlane, planeEndpoint, dpSize }: SettingValues,
+  given: GivenSettings,
+): void {
+  if (eventPlane !== 'zmq') return;
+  const endpoint = objectsEndpoint(formatZmqAddress(planeEndpoint), dpSize);
+  const address = parseZmqAddress(endpoint);
+  if (address !== undefined && (address.transport === 'ipc' || address.port <= MAX_PORT)) return;
+  const allowed = 'one that leaves room for two further ports or a longer path';
+  throw refusal('planeEndpoint', given, `makes the object stream's address ${endpoint}`, allowed);
+}

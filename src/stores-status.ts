@@ -1,0 +1,112 @@
+/** The stores as `/api/status`, HTTP and metrics show them. */
+
+import type { ObjectStreamReading, StoreReading } from './metrics/metrics-source.ts';
+import type { SourceMetrics } from './metrics/source-metrics.ts';
+import type { ObjectListing } from './status/object-source.ts';
+import type { ObjectsStatus, SourceCounters, SourceStatus } from './status/status-source.ts';
+import { FIRST_PAGE, objectPage } from './stores/objects/object-pages.ts';
+import { rangeJson } from './stores/objects/object-requests.ts';
+import type { StoreSource } from './stores/store-source.ts';
+import type { WorkerStores } from './worker-stores.ts';
+
+export function sourceStatus(source: StoreSource, { state }: WorkerStores): SourceStatus {
+  const reading = source.reading();
+  const { reconciliation } = reading;
+  const room =
+    state.untrackedObjects > 0
+      ? [
+          {
+            message: `${state.untrackedObjects} objects found no room and are not shown`,
+            remedy: 'Raise --mooncake-max-objects above the number of objects the store can hold',
+          },
+        ]
+      : [];
+  return {
+    source: source.name,
+    endpoint: reading.endpoint,
+    connected: source.isConnected,
+    suspect: source.isSuspect,
+    degraded: [...reading.notices, ...room].map((notice) => ({ code: 'store_suspect', ...notice })),
+    objects: state.countOf(source.name),
+    last_seq: reading.lastSequence?.toString() ?? null,
+    last_message_age_ms: reading.lastMessageAgeMs,
+    held_messages: reading.heldMessages,
+    counters: countersOf(source.metrics),
+    reconciliation: reconciliation && {
+      endpoint: reconciliation.endpoint,
+      state: reconciliation.state,
+      last_ms: reconciliation.lastMs,
+      age_ms: reconciliation.ageMs,
+    },
+  };
+}
+
+function countersOf(metrics: SourceMetrics): SourceCounters {
+  const { stored, removed, cleared } = metrics.events;
+  const all = [stored, removed, cleared];
+  const sumOf = (counts: Readonly<Record<string, number>>): number =>
+    Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return {
+    connects: metrics.connects,
+    messages: metrics.messages,
+    received: all.reduce((sum, { received }) => sum + received, 0),
+    applied: all.reduce((sum, { applied }) => sum + applied, 0),
+    repeated: all.reduce((sum, { repeated }) => sum + repeated, 0),
+    lost_messages: metrics.lostMessages,
+    restarts: metrics.restarts,
+    malformed: sumOf(metrics.malformed),
+    dropped_events: sumOf(metrics.droppedEvents),
+    invalidated_objects: metrics.invalidatedObjects,
+  };
+}
+
+export function objectsStatus({ state, stream, plane }: WorkerStores): ObjectsStatus {
+  return {
+    publisher_id: stream.publisherId.toString(),
+    plane_endpoint: plane.endpoint,
+    last_event_id: stream.lastEventId === 0 ? null : stream.lastEventId.toString(),
+    objects: state.objectCount,
+    bytes: state.bytes,
+    buffered_events: stream.logEvents,
+  };
+}
+
+export function storeReadings({ sources, state }: WorkerStores): StoreReading[] {
+  return sources.map((source) => ({
+    name: source.name,
+    metrics: source.metrics,
+    connected: source.isConnected,
+    suspect: source.isSuspect,
+    objects: state.countOf(source.name),
+  }));
+}
+
+export function objectStreamReading({ state, stream, metrics }: WorkerStores): ObjectStreamReading {
+  return {
+    metrics,
+    objects: state.objectCount,
+    bytes: state.bytes,
+    untrackedObjects: state.untrackedObjects,
+    unkeptAttributes: state.unkeptAttributes,
+    bufferedEvents: stream.logEvents,
+  };
+}
+
+/** What HTTP lists and answers ranges from. */
+export function objectListing({ state, stream }: WorkerStores): ObjectListing {
+  const textOrNull = (text: string | null): Buffer | null =>
+    text === null ? null : Buffer.from(text);
+  return {
+    publisherId: stream.publisherId.toString(),
+    lastEventId: stream.lastEventId.toString(),
+    pages: function* (filter) {
+      const asked = { ...filter, prefix: textOrNull(filter.prefix) };
+      for (let from: typeof FIRST_PAGE | null = FIRST_PAGE; from !== null; ) {
+        const page = objectPage(state, from, asked);
+        yield page.rows;
+        from = page.next;
+      }
+    },
+    range: (start, end, bounds) => rangeJson(stream.range(start, end, bounds), stream.publisherId),
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * WorkerStores: the stores beside the engine, what they hold, and the stream that tells it; `--mooncake-…`
+ * turns it on.
+ *
+ * Owns     one state for all sources, the publisher of `kv-objects` with a plane of its own, and on NATS the
+ *          subject at which consumers ask for what they missed.
+ * Never    holds the engine's events back.
+ */
+import { objectsEndpoint } from './config/addresses.ts';
+import type { WorkerConfig } from './config/worker-config.ts';
+import type { NatsConnection, NatsResponder } from './connections/nats.ts';
+import { messageOf } from './errors.ts';
+import { createEventPlane } from './event-plane.ts';
+import type { Logger, Warner } from './log.ts';
+import { ObjectStreamMetrics } from './metrics/object-metrics.ts';
+import { OBJECTS_TOPIC, objectRequestSubject } from './protocol/object-event.ts';
+import { randomPublisherId } from './protocol/publisher.ts';
+import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import { MooncakeSource } from './stores/mooncake/mooncake-source.ts';
+import type { ObjectChange } from './stores/objects/object-change.ts';
+import { answerObjectRequest } from './stores/objects/object-requests.ts';
+import { ObjectState } from './stores/objects/object-state.ts';
+import { ObjectStream } from './stores/objects/object-stream.ts';
+import type { StoreSource } from './stores/store-source.ts';
+
+const MAX_KEY_BYTES = 2 ** 31;
+const MAX_SCOPES = 4096;
+const MAX_ATTRIBUTE_SETS = 65_536;
+const OUTBOX_BYTES = 16 << 20;
+const ZMQ_LINGER_MS = 500;
+
+export interface WorkerStoresDeps {
+  readonly config: WorkerConfig;
+  readonly logger: Logger;
+  readonly warner: Pick<Warner, 'warn'>;
+  /** Shared with the ranks' planes; null on the other planes. */
+  readonly nats: NatsConnection | null;
+}
+
+/** Null where no store is configured. */
+export function createWorkerStores(deps: WorkerStoresDeps): WorkerStores | null {
+  return deps.config.mooncakeEndpoint === null ? null : new WorkerStores(deps);
+}
+
+export class WorkerStores {
+  readonly metrics: ObjectStreamMetrics = new ObjectStreamMetrics();
+  readonly state: ObjectState;
+  readonly stream: ObjectStream;
+  readonly plane: Plane;
+  readonly sources: readonly StoreSource[];
+  readonly #deps: WorkerStoresDeps;
+  /** Had a connection once, by source. */
+  readonly #wasConnected = new Set<StoreSource>();
+  #planeWasConnected = false;
+  #responder: NatsResponder | null = null;
+
+  constructor(deps: WorkerStoresDeps) {
+    const { config } = deps;
+    this.#deps = deps;
+    const publisherId = randomPublisherId();
+    this.plane = this.#createPlane(publisherId);
+    this.stream = new ObjectStream(
+      {
+        publisherId,
+        log: { maxEvents: config.objectBuffer, maxBytes: config.objectBufferBytes },
+        send: (message) => this.plane.publish(message),
+        maxMessageBytes: () => Math.min(config.maxMessageBytes, this.plane.maxMessageBytes),
+        defer: setImmediate,
+      },
+      this.metrics,
+    );
+    this.state = new ObjectState({
+      maxObjects: config.mooncakeMaxObjects,
+      maxKeyBytes: MAX_KEY_BYTES,
+      maxScopes: MAX_SCOPES,
+      maxAttributeSets: MAX_ATTRIBUTE_SETS,
+      onChange: (change) => this.#takeChange(change),
+    });
+    this.sources = this.#createSources();
+  }
+
+  /** What is held of a store may be wrong. */
+  get isSuspect(): boolean {
+    return this.sources.some((source) => source.isSuspect);
+  }
+
+  /** What the start still waits for. */
+  get waitingFor(): string[] {
+    const waiting = this.sources.filter((source) => {
+      if (source.isConnected) this.#wasConnected.add(source);
+      return !this.#wasConnected.has(source);
+    });
+    if (this.plane.isConnected) this.#planeWasConnected = true;
+    return [
+      ...waiting.map((source) => `the ${source.name} store at ${source.reading().endpoint}`),
+      ...(this.#planeWasConnected ? [] : [`the ${this.plane.kind} plane`]),
+    ];
+  }
+
+  async start(): Promise<void> {
+    await this.plane.start();
+    const { nats } = this.#deps;
+    const subject = objectRequestSubject(this.stream.publisherId);
+    this.#responder =
+      nats?.respond(subject, (request) => answerObjectRequest(request, this.state, this.stream)) ??
+      null;
+    for (const source of this.sources) source.start();
+  }
+
+  async stop(drainMs: number): Promise<void> {
+    await Promise.all(this.sources.map((source) => source.stop()));
+    this.stream.flush();
+    this.#responder?.stop();
+    await this.plane.stop(drainMs);
+  }
+
+  #takeChange(change: ObjectChange): void {
+    this.stream.push(change);
+    if (change.cause !== 'invalidated') return;
+    const source = this.sources.find(({ name }) => name === change.scope.source);
+    if (source === undefined) return;
+    if (change.type === 'cleared') source.metrics.invalidatedObjects += change.objectCount;
+    else if (change.media.length === 0) source.metrics.invalidatedObjects++;
+  }
+
+  #createSources(): StoreSource[] {
+    const { config, logger, warner } = this.#deps;
+    const { mooncakeEndpoint, mooncakeMaster, mooncakeReconcileSeconds, mooncakeHoldBytes } =
+      config;
+    if (mooncakeEndpoint === null) return [];
+    const mooncake = new MooncakeSource({
+      endpoint: mooncakeEndpoint,
+      master: mooncakeMaster,
+      reconcileSeconds: mooncakeReconcileSeconds,
+      maxHeldBytes: mooncakeHoldBytes,
+      state: this.state,
+      warner,
+      onLink: (isConnected) =>
+        logger.info({ source: 'mooncake', endpoint: mooncakeEndpoint, isConnected }, 'store'),
+    });
+    return [mooncake];
+  }
+
+  #createPlane(publisherId: number): Plane {
+    const { config, warner, nats } = this.#deps;
+    return createEventPlane(config, {
+      topic: OBJECTS_TOPIC,
+      endpoint: objectsEndpoint(config.planeEndpoint, config.dpSize),
+      publisherId,
+      nats,
+      metrics: this.metrics,
+      outboxBytes: OUTBOX_BYTES,
+      lingerMs: Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs),
+      resends: true,
+      onEvent: (event: PlaneEvent): void => {
+        if (event.kind !== 'error') return;
+        const reason = messageOf(event.error);
+        warner.warn('objects_plane_error', { reason }, 'object events were not published');
+      },
+    });
+  }
+}
