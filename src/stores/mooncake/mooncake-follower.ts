@@ -57,6 +57,7 @@ export class MooncakeFollower {
       hasMaster: master !== null,
       maxHeldBytes,
       onLoss: (cause, lostMessages) => this.#takeLoss(cause, lostMessages),
+      onLateJoin: () => this.#takeMissed(),
       onBackend: () => this.#reconciler?.request(),
     });
     this.#reconciler =
@@ -77,10 +78,7 @@ export class MooncakeFollower {
         clock,
         lastSequence: () => this.view.lastSequence,
         onRestart: () => this.view.noteRestart(),
-        onLostTail: () => {
-          this.view.isSuspect = true;
-          this.#reconciler?.request();
-        },
+        onLostTail: () => this.#takeMissed(),
         onFault: (error) => this.#warnMaster(error),
       });
   }
@@ -125,6 +123,13 @@ export class MooncakeFollower {
     this.#options.warner.warn(`store_${cause}`, fields, 'changes of the store were missed');
     if (this.#reconciler === null) this.#isLossUnhealed = true;
     else this.#reconciler.request();
+  }
+
+  /** What the master has answered before may have changed since, unseen. */
+  #takeMissed(): void {
+    if (this.#reconciler === null) return;
+    this.view.isSuspect = true;
+    this.#reconciler.request();
   }
 
   async #reconcile(master: Master, isSlow: boolean): Promise<void> {

@@ -33,6 +33,8 @@ export interface MooncakeViewOptions {
   readonly maxHeldBytes: number;
   /** Before the message that told the loss is applied. Must not throw. */
   readonly onLoss: (cause: LossCause, lostMessages: number) => void;
+  /** The first message is not the publisher's first: what came before it was missed. */
+  readonly onLateJoin: () => void;
   /** The backend has another name than the answers that were taken stand under. */
   readonly onBackend: () => void;
 }
@@ -132,6 +134,8 @@ export class MooncakeView {
     if (step.kind === 'gap') {
       metrics.lostMessages += step.lostMessages;
       this.#lose('gap', step.lostMessages);
+    } else if (step.kind === 'first' && sequence > 1n) {
+      this.#options.onLateJoin();
     } else if (step.kind === 'restart') {
       metrics.restarts++;
       this.#lose('restart', 0);

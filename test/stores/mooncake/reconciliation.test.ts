@@ -18,6 +18,19 @@ test('a late joiner asks for what was stored before', async () => {
   expect(trial.held('default', '')).toEqual([]);
 });
 
+test('a first message that is not the first of its publisher: what came before is asked for', async () => {
+  const trial = await MooncakeTrial.start();
+  const { master, source } = trial;
+  const { complete } = source.metrics.reconciliations;
+  // Linked and compared, and then the first messages are dropped by the publisher.
+  master.held.set('missed', new Set(['cpu']));
+  master.lose(5);
+  await master.put('seen');
+  await trial.reconciled(complete);
+  trial.expectAsMaster();
+  expect(source.metrics.lostMessages).toBe(0);
+});
+
 test('a gap: the affected state is suspect, is compared, and what was missed is made good', async () => {
   const trial = await MooncakeTrial.start();
   const { master, source } = trial;
