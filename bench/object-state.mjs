@@ -1,15 +1,26 @@
 /**
- * A store of 1,000,000 objects: events a second from payload to state, bytes of memory an object.
+ * A store of 1,000,000 objects: events a second from payload to state, bytes of memory an object, and how
+ * long a comparison with the master takes, which answers from a process of its own.
  *
  *   node bench/object-state.mjs [--objects N]
  *
  * Messages as a Mooncake master sends them, 64 events each, with keys of 50 bytes; first all objects are
- * stored, then all are stored on a second medium, then half of them are removed.
+ * stored, then all are stored on a second medium, then all of the first and half of the second go. The
+ * comparison begins with nothing held, then again with everything.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Packr } from 'msgpackr';
 import { MooncakeReader } from '../dist/engines/mooncake/message-reader.js';
+import { SourceMetrics } from '../dist/metrics/source-metrics.js';
+import { MasterClient } from '../dist/stores/mooncake/master-client.js';
+import { MooncakeView } from '../dist/stores/mooncake/mooncake-view.js';
+import { Reconciliation } from '../dist/stores/mooncake/reconciliation.js';
 import { ObjectState } from '../dist/stores/objects/object-state.js';
+import { SYSTEM_STORE_CLOCK } from '../dist/stores/store-clock.js';
+import { objectKey } from './object-keys.mjs';
 import { table } from './report.mjs';
 
 const EVENTS_PER_MESSAGE = 64;
@@ -17,10 +28,6 @@ const EVENTS_PER_MESSAGE = 64;
 const { values } = parseArgs({ options: { objects: { type: 'string', default: '1000000' } } });
 const objectCount = Number(values.objects);
 const packr = new Packr({ useRecords: false, variableMapSize: true });
-
-function keyOf(number) {
-  return `Qwen/Qwen3-8B@${number % 8}@${String(number * 2654435761).padStart(34, '0')}`;
-}
 
 function eventOf(eventType, id, medium) {
   return {
@@ -37,7 +44,7 @@ function eventOf(eventType, id, medium) {
     medium,
     dp_rank: 0,
     group_id: null,
-    object_key: keyOf(id),
+    object_key: objectKey(id),
     seq_hashes: [],
     block_hashes: [],
     ...(eventType === 'stored' && { session_id: null }),
@@ -115,3 +122,48 @@ for (const [what, eventType, medium, count] of [
 }
 if (changes !== objectCount * 3.5) throw new Error('events lost');
 process.stdout.write(`${table(['events', 'a second', 'objects held', 'bytes an object'], rows)}\n`);
+
+async function compared() {
+  const program = fileURLToPath(new URL('object-master.mjs', import.meta.url));
+  const child = fork(program, [String(objectCount)]);
+  const [port] = await once(child, 'message');
+  const master = new MasterClient(`http://127.0.0.1:${port}`);
+  const metrics = new SourceMetrics();
+  const held = new ObjectState({
+    maxObjects: objectCount,
+    maxKeyBytes: 1 << 30,
+    maxScopes: 16,
+    maxAttributeSets: 1000,
+    onChange: () => undefined,
+  });
+  const ignored = () => undefined;
+  const told = { onLoss: ignored, onLateJoin: ignored, onBackend: ignored };
+  const view = new MooncakeView({
+    state: held,
+    metrics,
+    hasMaster: true,
+    maxHeldBytes: 1 << 20,
+    ...told,
+  });
+  const seconds = [];
+  for (const what of ['nothing held', 'everything held']) {
+    const startMs = performance.now();
+    await new Reconciliation({
+      state: held,
+      view,
+      master,
+      metrics,
+      clock: SYSTEM_STORE_CLOCK,
+      keysPerSecond: Number.POSITIVE_INFINITY,
+      givesUp: false,
+      isStopped: () => false,
+    }).run();
+    if (held.objectCount !== objectCount) throw new Error('objects lost');
+    seconds.push([what, ((performance.now() - startMs) / 1000).toFixed(1)]);
+  }
+  master.stop();
+  child.kill();
+  return seconds;
+}
+
+process.stdout.write(`\n${table(['comparison', 'seconds'], await compared())}\n`);

@@ -19,8 +19,8 @@ import type { Master } from './master.ts';
 import type { MooncakeView } from './mooncake-view.ts';
 
 const MAX_CHUNK_KEYS = 500;
-/** Of the keys themselves; percent-encoding may treble them. */
-const MAX_CHUNK_BYTES = 16 << 10;
+/** Of the keys as a request spells them: servers and proxies take 16 KiB of it, or little more. */
+const MAX_CHUNK_BYTES = 8 << 10;
 /** Holds that break before the run is given up. */
 const MAX_BROKEN_HOLDS = 3;
 /** Entries or listed keys that are looked at in one turn of the event loop. */
@@ -144,6 +144,20 @@ export class Reconciliation {
   }
 }
 
+/** What percent-encoding makes of it. */
+function spelledBytes(key: Uint8Array): number {
+  let bytes = 0;
+  for (const byte of key) bytes += isUnreserved(byte) ? 1 : 3;
+  return bytes;
+}
+
+function isUnreserved(byte: number): boolean {
+  const isLetter = (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a;
+  return (
+    isLetter || (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2e || byte === 0x5f
+  );
+}
+
 class Chunk {
   readonly keys: Uint8Array[] = [];
   #bytes = 0;
@@ -154,6 +168,6 @@ class Chunk {
 
   push(key: Uint8Array): void {
     this.keys.push(key);
-    this.#bytes += key.length;
+    this.#bytes += spelledBytes(key) + 1;
   }
 }

@@ -18,6 +18,19 @@ test('a late joiner asks for what was stored before', async () => {
   expect(trial.held('default', '')).toEqual([]);
 });
 
+test('keys are asked for in requests that servers take, however long they are spelled', async () => {
+  const trial = await MooncakeTrial.start({
+    before: (master) => {
+      for (let index = 0; index < 100; index++) {
+        void master.put(`${index}${'@'.repeat(index * 13)}`, 'cpu', false);
+      }
+      void master.put('é'.repeat(2000), 'disk', false);
+    },
+  });
+  expect(trial.held('default', '')).toHaveLength(101);
+  expect(Math.max(...trial.master.requests.map((line) => line.length))).toBeLessThan(16_000);
+});
+
 test('a first message that is not the first of its publisher: what came before is asked for', async () => {
   const trial = await MooncakeTrial.start();
   const { master, source } = trial;
