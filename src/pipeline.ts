@@ -6,7 +6,7 @@
  * Memory   a batch's lists live in the kernel until the caller reads the next message.
  * Stops    by completion: each stage flushes what it holds, and the last messages leave.
  */
-import { identity, type Observable, type SchedulerLike } from 'rxjs';
+import { identity, merge, type Observable, type SchedulerLike, tap } from 'rxjs';
 import { coalesce } from './batching/coalesce.ts';
 import { RefcountDedup, type RefcountDedupOptions } from './dedup/refcount-dedup.ts';
 import { index } from './indexer/index-events.ts';
@@ -20,6 +20,7 @@ import { numberEvents } from './processor/number-events.ts';
 import { OversizeSplitter } from './processor/oversize-splitter.ts';
 import { diverges } from './protocol/compat.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
+import type { PlacementBatch } from './protocol/placement-event.ts';
 import type { RankCleared } from './protocol/rank-cleared.ts';
 import { type HeartbeatOptions, insertHeartbeats } from './router/insert-heartbeats.ts';
 import { type PublishOptions, publish } from './sinks/publish.ts';
@@ -37,6 +38,12 @@ export interface PipelineConfig
   readonly maxMessageBytes: number;
 }
 
+/** Sees the engine's events pass, and adds events of its own behind them. */
+export interface PlacementSource {
+  observe(batch: PlacementBatch): void;
+  readonly placements$: Observable<PlacementBatch>;
+}
+
 export interface PipelineDeps {
   readonly config: PipelineConfig;
   readonly indexer: LocalIndexer | null;
@@ -44,6 +51,8 @@ export interface PipelineDeps {
   readonly metrics: RelayMetrics;
   /** Absent where no router follows that could ask for what it missed. */
   readonly heartbeats?: HeartbeatOptions;
+  /** Blocks that stores hold; absent where no key says which. */
+  readonly placements?: PlacementSource | null;
   /** Replaced where a test turns the clock itself. */
   readonly clock?: { readonly scheduler: SchedulerLike; readonly nowMs: () => number };
 }
@@ -66,10 +75,12 @@ export function pipeline(
     fullReports,
     onLastCopyGone: (removed) => lastCopyGone.notify?.(removed),
   };
-  const placements$ = native$.pipe(
+  const engine$ = native$.pipe(
     normalize(config, metrics, lastCopyGone),
     detectGaps(metrics),
     dropEmptyStores(compat),
+  );
+  const placements$ = withPlacements(engine$, deps.placements ?? null).pipe(
     coalesce(
       { maxBatchBlocks, fullReports, timeoutMs: config.batchingTimeoutMs, ...clock },
       metrics,
@@ -85,4 +96,12 @@ export function pipeline(
     index(indexer),
     publish(sink, metrics, { ...config, maxMessageBytes }),
   );
+}
+
+function withPlacements(
+  engine$: Observable<PlacementBatch>,
+  placements: PlacementSource | null,
+): Observable<PlacementBatch> {
+  if (placements === null) return engine$;
+  return merge(engine$.pipe(tap((batch) => placements.observe(batch))), placements.placements$);
 }

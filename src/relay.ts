@@ -26,6 +26,7 @@ import type { ServedRank } from './router/recovery/recovery-service.ts';
 import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
 import { OutputHold } from './sinks/output-hold.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import type { RankPlacements } from './stores/placement/rank-placements.ts';
 
 /** How long sent messages may stay in a closing ZMQ socket. */
 const ZMQ_LINGER_MS = 500;
@@ -37,6 +38,8 @@ export interface RelayDeps {
   readonly onPlaneChange: (isConnected: boolean) => void;
   /** Shared by all ranks; null on the other planes. */
   readonly nats: NatsConnection | null;
+  /** Blocks of this rank that stores hold, which complete before a stop; absent where no key says which. */
+  readonly placements?: RankPlacements | null | undefined;
   /** Routers should take a fresh dump: the source has to be announced under a new publisher id. */
   readonly onResync: (relay: Relay) => void;
   /** Whether routers know the source now, and whom to ask about it; absent: they never do. */
@@ -66,11 +69,8 @@ export class Relay implements PresentSource {
   constructor(deps: RelayDeps) {
     const { config, dpRank, warner, onPlaneChange, nats } = deps;
     this.dpRank = dpRank;
-    const isShared = config.engineSockets === 'shared';
-    this.engineEndpoint = rankEndpoint(
-      config.engineEndpoint,
-      isShared ? 0 : dpRank - config.dpRank,
-    );
+    const offset = config.engineSockets === 'shared' ? 0 : dpRank - config.dpRank;
+    this.engineEndpoint = rankEndpoint(config.engineEndpoint, offset);
     this.#publisher = new Publisher({ workerId: config.workerId });
     this.#config = config;
     this.#warner = warner;
@@ -98,7 +98,7 @@ export class Relay implements PresentSource {
     const onOverrun = (): void => this.#resyncs.noteOverrun();
     const { outboxBytes: maxBytes, outputHoldMs: maxHoldMs } = config;
     this.hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, this.plane, this.metrics);
-    this.#ended = this.#runPipeline(deps.isRecoverable);
+    this.#ended = this.#runPipeline(deps);
   }
 
   /** Null while discovery shows no worker: nothing is published. */
@@ -166,8 +166,8 @@ export class Relay implements PresentSource {
     return this.#publisher.lastEventId;
   }
 
-  #runPipeline(isRecoverable = (): boolean => false): Promise<void> {
-    const mayBeat = (): boolean => this.#isHeard && isRecoverable();
+  #runPipeline({ isRecoverable, placements = null }: RelayDeps): Promise<void> {
+    const mayBeat = (): boolean => this.#isHeard && isRecoverable?.() === true;
     const { batchingTimeoutMs, maxBatchBlocks, maxTrackedBlocks, compat } = this.#config;
     const { blockSize, imageTokenId, videoTokenId, maxMessageBytes } = this.#config;
     const run$ = pipeline(this.#native$, {
@@ -190,6 +190,7 @@ export class Relay implements PresentSource {
       sink: this.hold,
       metrics: this.metrics,
       heartbeats: { dpRank: this.dpRank, resumed$: this.#resumed$, mayBeat },
+      placements,
     });
     return new Promise((resolve) => {
       // No error handler: an error here is a defect and has to end the process.

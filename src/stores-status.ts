@@ -3,13 +3,23 @@
 import type { ObjectStreamReading, StoreReading } from './metrics/metrics-source.ts';
 import type { SourceMetrics } from './metrics/source-metrics.ts';
 import type { ObjectListing } from './status/object-source.ts';
-import type { ObjectsStatus, SourceCounters, SourceStatus } from './status/status-source.ts';
+import type {
+  ObjectsStatus,
+  PlacementStatus,
+  SourceCounters,
+  SourceStatus,
+} from './status/status-source.ts';
 import { FIRST_PAGE, objectPage } from './stores/objects/object-pages.ts';
 import { rangeJson } from './stores/objects/object-requests.ts';
 import type { StoreSource } from './stores/store-source.ts';
 import type { WorkerStores } from './worker-stores.ts';
 
-export function sourceStatus(source: StoreSource, { state }: WorkerStores): SourceStatus {
+export function sourceStatuses(stores: WorkerStores): SourceStatus[] {
+  return stores.sources.map((source) => sourceStatus(source, stores));
+}
+
+function sourceStatus(source: StoreSource, stores: WorkerStores): SourceStatus {
+  const { state } = stores;
   const reading = source.reading();
   const { reconciliation } = reading;
   const room =
@@ -38,6 +48,20 @@ export function sourceStatus(source: StoreSource, { state }: WorkerStores): Sour
       last_ms: reconciliation.lastMs,
       age_ms: reconciliation.ageMs,
     },
+    placement: placementStatus(source, stores),
+  };
+}
+
+function placementStatus(source: StoreSource, stores: WorkerStores): PlacementStatus | null {
+  const { placements, storageTier } = stores;
+  if (placements === null || placements.source !== source.name) return null;
+  return {
+    pattern: placements.patternName,
+    storage_tier: storageTier,
+    matched_keys: placements.matchedKeys,
+    unmatched_keys: placements.unmatchedKeys,
+    held_blocks: placements.heldHashes,
+    placed_blocks: placements.placedBlocks,
   };
 }
 
@@ -81,7 +105,12 @@ export function storeReadings({ sources, state }: WorkerStores): StoreReading[] 
   }));
 }
 
-export function objectStreamReading({ state, stream, metrics }: WorkerStores): ObjectStreamReading {
+export function objectStreamReading({
+  state,
+  stream,
+  metrics,
+  placements,
+}: WorkerStores): ObjectStreamReading {
   return {
     metrics,
     objects: state.objectCount,
@@ -89,6 +118,10 @@ export function objectStreamReading({ state, stream, metrics }: WorkerStores): O
     untrackedObjects: state.untrackedObjects,
     unkeptAttributes: state.unkeptAttributes,
     bufferedEvents: stream.logEvents,
+    matchedKeys: placements?.matchedKeys ?? 0,
+    unmatchedKeys: placements?.unmatchedKeys ?? 0,
+    placedBlocks: placements?.placedBlocks ?? 0,
+    unkeptBlocks: placements?.ranks.reduce((sum, { known }) => sum + known.unkept, 0) ?? 0,
   };
 }
 

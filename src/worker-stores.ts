@@ -9,18 +9,22 @@
 import { objectsEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection, NatsResponder } from './connections/nats.ts';
+import { keyPatternOf, parsedHashOf } from './engines/mooncake/key-patterns.ts';
 import { messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import type { Logger, Warner } from './log.ts';
 import { ObjectStreamMetrics } from './metrics/object-metrics.ts';
 import { OBJECTS_TOPIC, objectRequestSubject } from './protocol/object-event.ts';
 import { randomPublisherId } from './protocol/publisher.ts';
+import type { StorageTier } from './protocol/storage-tier.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
 import { MooncakeSource } from './stores/mooncake/mooncake-source.ts';
 import type { ObjectChange } from './stores/objects/object-change.ts';
 import { answerObjectRequest } from './stores/objects/object-requests.ts';
 import { ObjectState } from './stores/objects/object-state.ts';
 import { ObjectStream } from './stores/objects/object-stream.ts';
+import { RankPlacements } from './stores/placement/rank-placements.ts';
+import { StorePlacements } from './stores/placement/store-placements.ts';
 import type { StoreSource } from './stores/store-source.ts';
 
 const MAX_KEY_BYTES = 2 ** 31;
@@ -37,7 +41,7 @@ export interface WorkerStoresDeps {
   readonly nats: NatsConnection | null;
 }
 
-/** Null where no store is configured. */
+/** Null where no store is configured. Throws ConfigError for a key pattern that is none. */
 export function createWorkerStores(deps: WorkerStoresDeps): WorkerStores | null {
   return deps.config.mooncakeEndpoint === null ? null : new WorkerStores(deps);
 }
@@ -48,6 +52,8 @@ export class WorkerStores {
   readonly stream: ObjectStream;
   readonly plane: Plane;
   readonly sources: readonly StoreSource[];
+  /** Null where keys are not looked into. */
+  readonly placements: StorePlacements | null;
   readonly #deps: WorkerStoresDeps;
   /** Had a connection once, by source. */
   readonly #wasConnected = new Set<StoreSource>();
@@ -77,6 +83,17 @@ export class WorkerStores {
       onChange: (change) => this.#takeChange(change),
     });
     this.sources = this.#createSources();
+    this.placements = this.#createPlacements();
+  }
+
+  /** In which routers see what the store holds. */
+  get storageTier(): StorageTier {
+    return this.#deps.config.mooncakeTier;
+  }
+
+  /** Where blocks of the rank are placed; null where none are. */
+  placementsOf(dpRank: number): RankPlacements | null {
+    return this.placements?.ranks[dpRank - this.#deps.config.dpRank] ?? null;
   }
 
   /** What is held of a store may be wrong. */
@@ -108,6 +125,8 @@ export class WorkerStores {
   }
 
   async stop(drainMs: number): Promise<void> {
+    // At once: the ranks' pipelines end behind it.
+    for (const rank of this.placements?.ranks ?? []) rank.stop();
     await Promise.all(this.sources.map((source) => source.stop()));
     this.stream.flush();
     this.#responder?.stop();
@@ -116,6 +135,7 @@ export class WorkerStores {
 
   #takeChange(change: ObjectChange): void {
     this.stream.push(change);
+    this.placements?.take(change);
     if (change.cause !== 'invalidated') return;
     const source = this.sources.find(({ name }) => name === change.scope.source);
     if (source === undefined) return;
@@ -139,6 +159,32 @@ export class WorkerStores {
         logger.info({ source: 'mooncake', endpoint: mooncakeEndpoint, isConnected }, 'store'),
     });
     return [mooncake];
+  }
+
+  #createPlacements(): StorePlacements | null {
+    const { dpRank, dpSize, mooncakeKeyPattern, mooncakeTier, maxTrackedBlocks } =
+      this.#deps.config;
+    if (mooncakeKeyPattern === null) return null;
+    const pattern = keyPatternOf(mooncakeKeyPattern);
+    const placements = new StorePlacements({
+      source: 'mooncake',
+      patternName: pattern.name,
+      parse: (objectKey) => pattern.parse(objectKey),
+      hashOf: parsedHashOf,
+    });
+    placements.ranks = Array.from(
+      { length: dpSize },
+      (_, offset) =>
+        new RankPlacements({
+          dpRank: dpRank + offset,
+          storageTier: mooncakeTier,
+          maxBlocks: maxTrackedBlocks,
+          isHeld: (low, high) => placements.isHeld(low, high),
+          nowMs: () => performance.now(),
+          defer: setImmediate,
+        }),
+    );
+    return placements;
   }
 
   #createPlane(publisherId: number): Plane {

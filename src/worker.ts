@@ -31,7 +31,7 @@ import type {
   StatusSource,
   WorkerState,
 } from './status/status-source.ts';
-import { objectListing, objectsStatus, sourceStatus } from './stores-status.ts';
+import { objectListing, objectsStatus, sourceStatuses } from './stores-status.ts';
 import { VERSION } from './version.ts';
 import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
 import { workerMetrics } from './worker-metrics.ts';
@@ -88,23 +88,23 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
     const { dpRank, dpSize, eventPlane, engineSockets } = config;
     this.#nats = usesNats(config) ? createNats(config, this.#warner) : null;
     const shared = { config, warner: this.#warner, nats: this.#nats };
-    const rankCount = config.engine === 'none' ? 0 : dpSize;
-    this.#relays = Array.from({ length: rankCount }, (_, offset) => {
+    this.#stores = createWorkerStores({ ...shared, logger });
+    this.#relays = Array.from({ length: config.engine === 'none' ? 0 : dpSize }, (_, offset) => {
       const rank = dpRank + offset;
       const onResync = (): void => this.#announceAnew(rank);
       const onPlaneChange = (isConnected: boolean): void =>
         logger.info({ plane: eventPlane, dpRank: rank, isConnected }, 'event plane');
       const isRecoverable = (): boolean =>
         this.#stopping === null && this.#presence.isRecoverable(rank);
-      return new Relay({ ...shared, dpRank: rank, onPlaneChange, onResync, isRecoverable });
+      const own = { dpRank: rank, placements: this.#stores?.placementsOf(rank) };
+      return new Relay({ ...shared, ...own, onPlaneChange, onResync, isRecoverable });
     });
-    const isShared = engineSockets === 'shared' && rankCount > 0;
-    const groups = isShared ? [this.#relays] : this.#relays.map((one) => [one]);
-    this.#sources = groups.map(
-      (relays) => new EngineSource({ config, relays, logger, warner: this.#warner }),
-    );
+    const groups = engineSockets === 'shared' ? [this.#relays] : this.#relays.map((one) => [one]);
+    const engine = { config, logger, warner: this.#warner };
+    this.#sources = groups
+      .filter(({ length }) => length > 0)
+      .map((relays) => new EngineSource({ ...engine, relays }));
     this.#load = createWorkerLoad(shared);
-    this.#stores = createWorkerStores({ ...shared, logger });
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
@@ -164,22 +164,20 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
         ...(this.#stores?.isSuspect ? [{ code: 'store_suspect' as const }] : []),
       ]),
     );
-    const stores = this.#stores;
-    const sources = stores?.sources.map((source) => sourceStatus(source, stores)) ?? [];
-    const isDegraded = [...ranks, ...sources].some(({ degraded }) => degraded.length > 0);
+    const sources = this.#stores === null ? [] : sourceStatuses(this.#stores);
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
       uptime_s: Math.round((Date.now() - this.#startedAt.getTime()) / 1000),
       compat: this.#config.compat,
-      state: this.#state(isDegraded),
+      state: this.#state([...ranks, ...sources]),
       settings: maskedSettings(this.#config),
-      plane: planeStatus(this.#relays, stores?.plane ?? null),
+      plane: planeStatus(this.#relays, this.#stores?.plane ?? null),
       recovery: this.#recovery && recoveryStatus(this.#recovery),
       ranks,
       worker_load: this.#load?.status() ?? null,
       sources,
-      objects: stores && objectsStatus(stores),
+      objects: this.#stores && objectsStatus(this.#stores),
     };
   }
 
@@ -244,9 +242,9 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
     this.#warner.flush();
   }
 
-  #state(isDegraded: boolean): WorkerState {
+  #state(parts: readonly { readonly degraded: readonly object[] }[]): WorkerState {
     if (this.#stopping !== null) return 'stopping';
     if (!this.ready().ready) return 'starting';
-    return isDegraded ? 'degraded' : 'ready';
+    return parts.some(({ degraded }) => degraded.length > 0) ? 'degraded' : 'ready';
   }
 }

@@ -18,7 +18,6 @@ const NO_STORES = 'Leave it out: of stores, Mooncake alone is followed';
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--mooncake-key-pattern', NO_STORES),
   notYet('--lmcache-stream', NO_STORES),
   notYet('--lmcache-coordinator-listen', NO_STORES),
   notYet('--lmcache-coordinator-forward', NO_STORES),

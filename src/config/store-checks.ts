@@ -13,6 +13,7 @@ import type { GivenSettings } from './sources.ts';
 /** These mean something to a Mooncake Store alone. */
 const MOONCAKE_SETTINGS = [
   'mooncakeMaster',
+  'mooncakeKeyPattern',
   'mooncakeTier',
   'mooncakeReconcileSeconds',
   'mooncakeMaxObjects',
@@ -37,6 +38,10 @@ export function checkStores(
     const unused = MOONCAKE_SETTINGS.find((key) => isGiven(key, given));
     if (unused === undefined) return null;
     throw refusal(unused, given, 'has no store to go with', '--mooncake-endpoint beside it');
+  }
+  if (engine === 'none' && values.mooncakeKeyPattern !== null) {
+    const problem = 'places blocks that an engine has shown';
+    throw refusal('mooncakeKeyPattern', given, problem, 'an --engine beside it');
   }
   checkPlane(values, given);
   const endpoint = connectable(mooncakeEndpoint);

@@ -1,7 +1,7 @@
 /** Settings of the stores beside the engine, and of the stream that tells what they hold. */
 import { STORAGE_TIERS, type StorageTier } from '../protocol/storage-tier.ts';
 import type { ZmqAddress } from './addresses.ts';
-import { choice, httpBase, integer, zmqAddress } from './kinds.ts';
+import { choice, httpBase, integer, nonEmptyText, zmqAddress } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 export interface StoreSettings {
@@ -9,6 +9,8 @@ export interface StoreSettings {
   readonly mooncakeEndpoint: ZmqAddress | null;
   /** URL of the admin port, without a trailing slash; null: nobody can be asked. */
   readonly mooncakeMaster: string | null;
+  /** A preset's name or a pattern; null: keys are not looked into. */
+  readonly mooncakeKeyPattern: string | null;
   readonly mooncakeTier: StorageTier;
   /** 0: only where something calls for it. */
   readonly mooncakeReconcileSeconds: number;
@@ -36,6 +38,17 @@ export const storeSettings: SettingRows<StoreSettings> = {
     fallback: null,
     help: "Admin port of the store's master, asked for what no event told; without it a loss gives up all",
     remedy: 'Give the address of the admin port, such as http://127.0.0.1:9003',
+  },
+  mooncakeKeyPattern: {
+    flag: '--mooncake-key-pattern',
+    environment: 'KVRELAY_MOONCAKE_KEY_PATTERN',
+    kind: nonEmptyText('PRESET|PATTERN'),
+    fallback: null,
+    strictLacks: 'publishes the events of the engine alone',
+    help:
+      'Which block an object holds: vllm, vllm-ascend, sglang, lmcache, or a pattern with a group ' +
+      '(?<hash>…). Blocks that the engine has shown are then placed in --mooncake-tier',
+    remedy: 'docs/mooncake-keys.md lists the presets and what a pattern may hold',
   },
   mooncakeTier: {
     flag: '--mooncake-tier',

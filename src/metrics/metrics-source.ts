@@ -53,6 +53,11 @@ export interface ObjectStreamReading {
   readonly untrackedObjects: number;
   readonly unkeptAttributes: number;
   readonly bufferedEvents: number;
+  readonly matchedKeys: number;
+  readonly unmatchedKeys: number;
+  readonly placedBlocks: number;
+  /** Blocks shown by the engine that found no room to be remembered. */
+  readonly unkeptBlocks: number;
 }
 
 export interface PlaneReading {

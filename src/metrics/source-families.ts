@@ -72,7 +72,26 @@ const STREAM_COUNTERS: readonly Row<ObjectStreamReading>[] = [
   ],
 ];
 
+const PLACEMENT_COUNTERS: readonly Row<ObjectStreamReading>[] = [
+  [
+    'placement_matched_keys_total',
+    'Objects whose key says which block they hold',
+    (r) => r.matchedKeys,
+  ],
+  [
+    'placement_unmatched_keys_total',
+    'Objects whose key matches no pattern',
+    (r) => r.unmatchedKeys,
+  ],
+  [
+    'placement_unkept_blocks_total',
+    'Blocks of the engine that found no room to be remembered',
+    (r) => r.unkeptBlocks,
+  ],
+];
+
 const STREAM_GAUGES: readonly Row<ObjectStreamReading>[] = [
+  ['placement_placed_blocks', 'Blocks that routers are told a store holds', (r) => r.placedBlocks],
   ['object_state_bytes', 'Memory of the tables of objects', (r) => r.bytes],
   [
     'object_buffered_events',
@@ -137,7 +156,7 @@ function registerLabelled(registry: Registry, source: MetricsSource): void {
 }
 
 function registerStream(registry: Registry, source: MetricsSource): void {
-  for (const [name, help, read] of STREAM_COUNTERS) {
+  for (const [name, help, read] of [...STREAM_COUNTERS, ...PLACEMENT_COUNTERS]) {
     scrapedCounter(registry, { name: `kvrelay_${name}`, help, labelNames: [] }, (add) => {
       const reading = source.objectStream();
       if (reading !== null) add({}, read(reading));

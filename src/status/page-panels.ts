@@ -92,7 +92,7 @@ function showPanels(parent, rank, history) {
 }
 
 const SOURCE_COLUMNS = ['Connection', 'Objects', 'Last number', 'Messages lost', 'Given up',
-  'Comparison', 'Events from'];
+  'Comparison', 'Blocks placed', 'Events from'];
 
 function comparisonText(reconciliation) {
   if (reconciliation === null) return ['no master to ask', ''];
@@ -101,7 +101,8 @@ function comparisonText(reconciliation) {
   return [age_ms === null ? 'none yet' : ageText(age_ms), ''];
 }
 
-function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation }) {
+function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation,
+  placement }) {
   return [
     connected ? ['connected', 'good'] : ['not connected', 'bad'],
     [countText(objects) + (suspect ? ', suspect' : ''), suspect ? 'warn' : ''],
@@ -109,6 +110,7 @@ function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters
     [countText(counters.lost_messages), alarm(counters.lost_messages)],
     countText(counters.invalidated_objects),
     comparisonText(reconciliation),
+    placement === null ? NOTHING : countText(placement.placed_blocks),
     endpoint,
   ];
 }

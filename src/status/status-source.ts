@@ -140,6 +140,21 @@ export interface SourceStatus {
   readonly counters: SourceCounters;
   /** Null where the store cannot be asked. */
   readonly reconciliation: ReconciliationStatus | null;
+  /** Null where keys are not looked into. */
+  readonly placement: PlacementStatus | null;
+}
+
+/** Blocks that routers are told of, in the tier that stands for the store. */
+export interface PlacementStatus {
+  readonly pattern: string;
+  readonly storage_tier: StorageTier;
+  /** Of objects that came: those whose key says which block they hold, and those whose does not. */
+  readonly matched_keys: number;
+  readonly unmatched_keys: number;
+  /** Of which an object is held. */
+  readonly held_blocks: number;
+  /** Those of them that the engine has shown, over all ranks. */
+  readonly placed_blocks: number;
 }
 
 /** Since the start. */

@@ -87,6 +87,7 @@ test('loadConfig() fills in every default', () => {
     zmqBrokerEnabled: false,
     mooncakeEndpoint: null,
     mooncakeMaster: null,
+    mooncakeKeyPattern: null,
     mooncakeTier: 'external',
     mooncakeReconcileSeconds: 300,
     mooncakeMaxObjects: 4_000_000,

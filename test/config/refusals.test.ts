@@ -7,6 +7,7 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
   config: ['', 'missing.json'],
   mooncakeEndpoint: ['', '127.0.0.1:5560', 'tcp://h', 'tcp://h:70000', 'udp://h:1', 'ipc://'],
   mooncakeMaster: ['', 'h:x', 'ftp://h:1', 'http://u@h:1', 'http://h:1/path', 'http://h:1?q'],
+  mooncakeKeyPattern: [''],
   mooncakeTier: ['device', 'gpu', ''],
   mooncakeReconcileSeconds: ['-1', '86401', '1.5', ''],
   mooncakeMaxObjects: ['0', '100000001'],

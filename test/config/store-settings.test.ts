@@ -20,6 +20,10 @@ test('--engine none follows stores alone, and has no block size', () => {
   expect(refusal(() => loadBare(['--engine', 'none']))).toMatch(
     /^--engine 'none' leaves nothing to follow; allowed: --mooncake-endpoint beside it/,
   );
+  const pattern = ['--mooncake-key-pattern', 'vllm'];
+  expect(refusal(() => loadBare(['--engine', 'none', ...STORE, ...pattern]))).toContain(
+    'places blocks that an engine has shown',
+  );
   const metrics = ['--engine-metrics', 'http://h:1/metrics'];
   expect(refusal(() => loadBare(['--engine', 'none', ...STORE, ...metrics]))).toContain(
     '--engine none',
@@ -46,6 +50,7 @@ test('a wildcard is connected to as this host, and said', () => {
 
 test.each([
   ['--mooncake-master', 'http://h:1'],
+  ['--mooncake-key-pattern', 'vllm'],
   ['--mooncake-tier', 'disk'],
   ['--mooncake-reconcile-seconds', '60'],
   ['--mooncake-max-objects', '10'],

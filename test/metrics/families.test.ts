@@ -91,6 +91,10 @@ const FAMILIES = `
   kvrelay_object_resent_messages_total                         counter
   kvrelay_untracked_objects_total                              counter
   kvrelay_unkept_object_attributes_total                       counter
+  kvrelay_placement_matched_keys_total                         counter
+  kvrelay_placement_unmatched_keys_total                       counter
+  kvrelay_placement_unkept_blocks_total                        counter
+  kvrelay_placement_placed_blocks                              gauge
   kvrelay_object_state_bytes                                   gauge
   kvrelay_object_buffered_events                               gauge
   kvrelay_object_publish_failures_total                        counter   reason
@@ -139,6 +143,10 @@ function movedSource(): MetricsSource {
       untrackedObjects: 0,
       unkeptAttributes: 0,
       bufferedEvents: 0,
+      matchedKeys: 0,
+      unmatchedKeys: 0,
+      placedBlocks: 0,
+      unkeptBlocks: 0,
     }),
     eventLoopLagSeconds: () => 0,
   };

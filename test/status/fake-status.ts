@@ -72,6 +72,7 @@ export function sourceStatus(overrides: Partial<SourceStatus> = {}): SourceStatu
       invalidated_objects: 0,
     },
     reconciliation: null,
+    placement: null,
     ...overrides,
   };
 }

@@ -81,6 +81,7 @@ const sourceShape = z.strictObject({
       age_ms: count.nullable(),
     })
     .nullable(),
+  placement: z.looseObject({ pattern: text, storage_tier: text, placed_blocks: count }).nullable(),
 });
 
 const objectsShape = z.strictObject({

@@ -24,6 +24,8 @@ export type ObjectChange =
       /** All it has from here on, sorted. */
       readonly media: readonly string[];
       readonly attributes: ObjectAttributes;
+      /** It was not held at all before. */
+      readonly isNew: boolean;
       readonly cause: ChangeCause;
     }
   | {
@@ -40,5 +42,7 @@ export type ObjectChange =
       readonly type: 'cleared';
       readonly scope: ObjectScope;
       readonly objectCount: number;
+      /** Of these objects, UTF-8; for as long as the listener runs. */
+      readonly keys: () => Iterable<Uint8Array>;
       readonly cause: ChangeCause;
     };

@@ -107,7 +107,8 @@ export class ObjectState {
     if ((before & bit) !== 0 && !isNews) return false;
     const media = this.media.listOf(before | bit);
     const known = this.#attributes.of(table.attributes(entry));
-    this.#options.onChange({ type: 'stored', scope, key, medium, media, attributes: known, cause });
+    const what = { key, medium, media, attributes: known, isNew: !isHeld, cause };
+    this.#options.onChange({ type: 'stored', scope, ...what });
     return true;
   }
 
@@ -130,7 +131,8 @@ export class ObjectState {
       if (table.media(entry) !== 0) this.#attributes.release(table.attributes(entry));
     }
     scope.table = new ObjectTable();
-    this.#options.onChange({ type: 'cleared', scope, objectCount: table.size, cause });
+    const what = { objectCount: table.size, keys: () => table.keys(), cause };
+    this.#options.onChange({ type: 'cleared', scope, ...what });
     return true;
   }
 

@@ -95,6 +95,12 @@ export class ObjectTable {
     return this.#keys.subarray(start, start + (this.#keyLengths[entry] as number));
   }
 
+  *keys(): Generator<Uint8Array> {
+    for (let entry = 0; entry < this.entryEnd; entry++) {
+      if (this.#media[entry] !== 0) yield this.key(entry);
+    }
+  }
+
   #find(key: Uint8Array, hash: number): number {
     const mask = this.#slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
