@@ -137,7 +137,7 @@ async function compared() {
     onChange: () => undefined,
   });
   const ignored = () => undefined;
-  const told = { onLoss: ignored, onLateJoin: ignored, onBackend: ignored };
+  const told = { onLoss: ignored, onMissed: ignored, onBackend: ignored };
   const view = new MooncakeView({
     state: held,
     metrics,

@@ -1,8 +1,8 @@
 /**
  * MasterWatch: looks at the master's publisher every EVERY_MS, and at what its counts say.
  *
- * Restart   it has used fewer numbers than were seen here: it is another process, though no message of it
- *           has come yet.
+ * Restart   it has used fewer numbers than were seen here, or as many for other events: it is another
+ *           process, though no message of it has come yet.
  * Tail      it had used more numbers at the look before than have been seen by now: the last messages
  *           were lost, which no gap has shown yet. Told once for each such number.
  * Notices   that it publishes nothing, drops events, leaves events out for want of a key, or is away.
@@ -20,9 +20,15 @@ export interface MasterWatchOptions {
   readonly master: Master;
   readonly clock: StoreClock;
   readonly lastSequence: () => bigint | null;
+  readonly lastEventId: () => bigint | null;
   readonly onRestart: () => void;
   readonly onLostTail: () => void;
   readonly onFault: (error: MasterError) => void;
+}
+
+interface Seen {
+  readonly sequence: bigint | null;
+  readonly eventId: bigint | null;
 }
 
 export class MasterWatch {
@@ -31,6 +37,8 @@ export class MasterWatch {
   #fault: MasterError | null = null;
   #droppedAtMs: number | null = null;
   #usedBefore = 0n;
+  /** A restart was told, and no message of the new life has been seen. */
+  #isAnotherLife = false;
   #toldUpTo = 0n;
   #cancel: (() => void) | null = null;
   #isStopped = false;
@@ -59,12 +67,13 @@ export class MasterWatch {
   }
 
   async #look(): Promise<void> {
-    const { master, clock, onFault } = this.#options;
+    const { master, clock, onFault, lastSequence, lastEventId } = this.#options;
+    const before = { sequence: lastSequence(), eventId: lastEventId() };
     try {
       const status = await master.status();
       if (this.#isStopped) return;
       this.#fault = null;
-      this.#take(status);
+      this.#take(status, before);
     } catch (error) {
       if (!(error instanceof MasterError)) throw error;
       if (this.#isStopped) return;
@@ -74,24 +83,38 @@ export class MasterWatch {
     this.#cancel = clock.schedule(() => this.start(), EVERY_MS);
   }
 
-  #take(status: PublisherStatus): void {
-    const { clock, lastSequence, onRestart, onLostTail } = this.#options;
+  #take(status: PublisherStatus, before: Seen): void {
+    const { clock } = this.#options;
     const dropped = this.#status?.droppedEvents ?? status.droppedEvents;
     if (status.droppedEvents > dropped) this.#droppedAtMs = clock.nowMs();
     this.#status = status;
     // Each message has used one number, and each dropped event one more.
     const used = BigInt(status.publishedBatches) + BigInt(status.droppedEvents);
-    const seen = lastSequence();
     const usedBefore = this.#usedBefore;
     this.#usedBefore = used;
-    if (seen === null || !status.enabled) return;
-    if (used < seen) {
-      this.#toldUpTo = 0n;
-      onRestart();
-    } else if (usedBefore > seen && used >= usedBefore && usedBefore > this.#toldUpTo) {
-      this.#toldUpTo = usedBefore;
-      onLostTail();
+    if (!status.enabled) return;
+    this.#judge(used, usedBefore, BigInt(status.publishedEvents), before);
+  }
+
+  /** `before`: what had been seen when the question went out. Messages may have overtaken the answer. */
+  #judge(used: bigint, usedBefore: bigint, publishedEvents: bigint, before: Seen): void {
+    const { lastSequence, onRestart, onLostTail } = this.#options;
+    if (before.sequence !== null) {
+      this.#isAnotherLife = false;
+      // Events have ids from 1 without a hole, so the last one is their count.
+      const isOther = before.eventId !== null && before.eventId !== publishedEvents;
+      if (used < before.sequence || (used === before.sequence && isOther)) {
+        this.#toldUpTo = 0n;
+        this.#isAnotherLife = true;
+        onRestart();
+        return;
+      }
     }
+    const seen = lastSequence() ?? (this.#isAnotherLife ? 0n : null);
+    if (seen === null || usedBefore <= seen || used < usedBefore) return;
+    if (usedBefore <= this.#toldUpTo) return;
+    this.#toldUpTo = usedBefore;
+    onLostTail();
   }
 
   #noticesOf(status: PublisherStatus): SourceNotice[] {

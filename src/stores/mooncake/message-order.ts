@@ -29,6 +29,11 @@ export class MessageOrder {
     return this.#sequence;
   }
 
+  /** Of the last event that could be read, in the present life; null before the first. */
+  get lastEventId(): bigint | null {
+    return this.#eventId < 0n ? null : this.#eventId;
+  }
+
   /** Null ids: the message holds no event that could be read. */
   observe(sequence: bigint, firstEventId: bigint | null, lastEventId: bigint | null): OrderStep {
     const before = this.#sequence;

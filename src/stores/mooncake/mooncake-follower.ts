@@ -57,7 +57,7 @@ export class MooncakeFollower {
       hasMaster: master !== null,
       maxHeldBytes,
       onLoss: (cause, lostMessages) => this.#takeLoss(cause, lostMessages),
-      onLateJoin: () => this.#takeMissed(),
+      onMissed: () => this.#takeMissed(),
       onBackend: () => this.#reconciler?.request(),
     });
     this.#reconciler =
@@ -77,8 +77,9 @@ export class MooncakeFollower {
         master,
         clock,
         lastSequence: () => this.view.lastSequence,
+        lastEventId: () => this.view.lastEventId,
         onRestart: () => this.view.noteRestart(),
-        onLostTail: () => this.#takeMissed(),
+        onLostTail: () => this.view.noteLostTail(),
         onFault: (error) => this.#warnMaster(error),
       });
   }
@@ -92,7 +93,9 @@ export class MooncakeFollower {
   }
 
   takeLink(isConnected: boolean): void {
-    if (isConnected) this.#reconciler?.request(SETTLE_MS);
+    if (!isConnected) return;
+    this.view.noteLink();
+    this.#reconciler?.request(SETTLE_MS);
   }
 
   reconciliation(endpoint: string): ReconciliationReading | null {

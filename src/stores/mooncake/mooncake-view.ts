@@ -33,8 +33,8 @@ export interface MooncakeViewOptions {
   readonly maxHeldBytes: number;
   /** Before the message that told the loss is applied. Must not throw. */
   readonly onLoss: (cause: LossCause, lostMessages: number) => void;
-  /** The first message is not the publisher's first: what came before it was missed. */
-  readonly onLateJoin: () => void;
+  /** Messages may have been missed that no number tells of: at the start, or behind a new link. */
+  readonly onMissed: () => void;
   /** The backend has another name than the answers that were taken stand under. */
   readonly onBackend: () => void;
 }
@@ -47,6 +47,8 @@ export class MooncakeView {
   readonly #reader = new MooncakeReader();
   readonly #held: HeldMessages;
   #backendId = '';
+  /** No message has come over the present link. */
+  #isNewLink = false;
 
   constructor(options: MooncakeViewOptions) {
     this.#options = options;
@@ -55,6 +57,10 @@ export class MooncakeView {
 
   get lastSequence(): bigint | null {
     return this.#order.lastSequence;
+  }
+
+  get lastEventId(): bigint | null {
+    return this.#order.lastEventId;
   }
 
   get heldMessages(): number {
@@ -73,6 +79,11 @@ export class MooncakeView {
       this.release();
     }
     this.#apply(sequence, payload);
+  }
+
+  /** Who is at the other end now may be another life that has come just as far. */
+  noteLink(): void {
+    this.#isNewLink = true;
   }
 
   /** A message was lost to its frames. */
@@ -102,6 +113,11 @@ export class MooncakeView {
     this.#lose('restart', 0);
   }
 
+  /** The last messages were lost, though no number has shown it yet. */
+  noteLostTail(): void {
+    this.#lose('gap', 0);
+  }
+
   /** Gives up all that the source told. */
   invalidate(): void {
     for (const scope of this.#options.state.scopes()) {
@@ -121,8 +137,9 @@ export class MooncakeView {
     }
     const events = inOrder(message.events);
     this.#observe(sequence, events);
-    if (this.#noteFaults(message)) this.#lose('unreadable', 0);
     for (const event of events) this.#applyEvent(event);
+    // Behind them: what was left out may have taken away what one of them has brought.
+    if (this.#noteFaults(message)) this.#lose('unreadable', 0);
   }
 
   #observe(sequence: bigint, events: readonly MooncakeEvent[]): void {
@@ -134,12 +151,13 @@ export class MooncakeView {
     if (step.kind === 'gap') {
       metrics.lostMessages += step.lostMessages;
       this.#lose('gap', step.lostMessages);
-    } else if (step.kind === 'first' && sequence > 1n) {
-      this.#options.onLateJoin();
     } else if (step.kind === 'restart') {
       metrics.restarts++;
       this.#lose('restart', 0);
+    } else if (step.kind === 'first' ? sequence > 1n : this.#isNewLink) {
+      this.#options.onMissed();
     }
+    this.#isNewLink = false;
   }
 
   /** True where an event that is left out may have taken something away. */

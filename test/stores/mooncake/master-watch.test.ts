@@ -8,6 +8,9 @@ const LOOK_MS = 10_000;
 class Watched {
   status: PublisherStatus | MasterError = statusOf(0);
   seen: bigint | null = null;
+  eventId: bigint | null = null;
+  /** Seen by the time the answer arrives. */
+  overtaken: bigint | null = null;
   readonly told: string[] = [];
   readonly watch: MasterWatch;
   #nowMs = 0;
@@ -20,6 +23,7 @@ class Watched {
         query: () => Promise.reject(new Error('not asked')),
         status: async () => {
           if (this.status instanceof MasterError) throw this.status;
+          if (this.overtaken !== null) this.seen = this.overtaken;
           return this.status;
         },
       },
@@ -31,6 +35,7 @@ class Watched {
         },
       },
       lastSequence: () => this.seen,
+      lastEventId: () => this.eventId,
       onRestart: () => this.told.push('restart'),
       onLostTail: () => this.told.push('tail'),
       onFault: ({ fault }) => this.told.push(fault),
@@ -97,6 +102,23 @@ test('fewer numbers used than seen: the master has restarted', async () => {
   const watched = new Watched();
   expect(await watched.look(statusOf(3), 9n)).toEqual(['restart']);
   expect(await watched.look(statusOf(3, { enabled: false }), 9n)).toEqual([]);
+  watched.eventId = 40n;
+  expect(await watched.look(statusOf(9, { publishedEvents: 40 }), 9n)).toEqual([]);
+  expect(await watched.look(statusOf(9, { publishedEvents: 12 }), 9n)).toEqual(['restart']);
+});
+
+test('messages that overtake the answer are no restart', async () => {
+  const watched = new Watched();
+  watched.overtaken = 12n;
+  expect(await watched.look(statusOf(9), 9n)).toEqual([]);
+});
+
+test('a life of which nothing was seen behind a restart has a lost tail too', async () => {
+  const watched = new Watched();
+  expect(await watched.look(statusOf(3), 9n)).toEqual(['restart']);
+  expect(await watched.look(statusOf(5), null)).toEqual(['tail']);
+  expect(await watched.look(statusOf(5), null)).toEqual(['tail']);
+  expect(await watched.look(statusOf(5), null)).toEqual([]);
 });
 
 test('each trouble is told with its remedy, and only while it lasts', async () => {

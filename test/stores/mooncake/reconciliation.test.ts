@@ -198,6 +198,15 @@ test('an event that cannot be read, or a message, makes what is held suspect', a
   expect(source.metrics.droppedEvents).toMatchObject({ bad_field: 1, unknown_type: 1 });
 });
 
+test('an event left out may have taken away what the same message has brought', async () => {
+  const trial = await MooncakeTrial.start({ hasMaster: false });
+  const { master } = trial;
+  const garbled = { ...master.event('removed', 'a'), medium: 'tape', event_id: 9 };
+  await master.publish(master.event('stored', 'a'), garbled);
+  await trial.taken(1);
+  expect(trial.held()).toEqual([]);
+});
+
 test('a master that does not answer: suspect, tried again, and given up after some attempts', async () => {
   const trial = await MooncakeTrial.start();
   const { master, source } = trial;
