@@ -154,6 +154,7 @@ async function compared() {
       master,
       metrics,
       clock: SYSTEM_STORE_CLOCK,
+      runNumber: seconds.length + 1,
       keysPerSecond: Number.POSITIVE_INFINITY,
       givesUp: false,
       isStopped: () => false,

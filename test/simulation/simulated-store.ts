@@ -62,13 +62,13 @@ export class SimulatedStore implements Master {
 
   /** Every medium of it, or one. */
   remove(tenant: string, key: string, only: string | null = null): void {
-    const media = this.tenant(tenant).get(key);
-    for (const medium of [...(media ?? [])]) {
+    const media = this.tenant(tenant).get(key) ?? new Set();
+    for (const medium of media) {
       if (only !== null && medium !== only) continue;
-      media?.delete(medium);
+      media.delete(medium);
       this.tell('removed', tenant, key, medium);
     }
-    if (media?.size === 0) this.tenant(tenant).delete(key);
+    if (media.size === 0) this.tenant(tenant).delete(key);
   }
 
   /** Tells once more that it is not in memory, where it is not. */

@@ -45,6 +45,7 @@ export class MooncakeFollower {
   readonly #reconciler: Reconciler | null;
   readonly #watch: MasterWatch | null;
   #isLossUnhealed = false;
+  #runs = 0;
   #lastRunMs: number | null = null;
   #lastRunAtMs: number | null = null;
 
@@ -145,6 +146,7 @@ export class MooncakeFollower {
       master,
       metrics,
       clock,
+      runNumber: ++this.#runs,
       keysPerSecond: isSlow ? SLOW_KEYS_PER_SECOND : FAST_KEYS_PER_SECOND,
       givesUp: this.view.isSuspect,
       // A slow one makes way for one that somebody waits for.

@@ -1,8 +1,9 @@
 /**
  * Reconciliation: one comparison of what is held with what the master holds.
  *
- * Asks     for every key that is held, then for every listed one that is not, chunk by chunk. The list
- *          alone decides nothing: a key may have come or gone since.
+ * Asks     for every key that is held, then for every listed one that was not asked for, chunk by chunk. The
+ *          list alone decides nothing: a key may have come or gone since, or be held by now for an event
+ *          that tells of one medium alone.
  * Answers  are adopted while messages wait; those are applied behind them. So the last word on each key
  *          is an event, or an answer that no event followed.
  * Cannot   be asked: keys with a comma or a line feed. They are given up where what is held is suspect,
@@ -36,6 +37,8 @@ export interface ReconciliationDeps {
   readonly metrics: SourceMetrics;
   readonly clock: StoreClock;
   readonly keysPerSecond: number;
+  /** Counts the runs of this state. */
+  readonly runNumber: number;
   /** Whether keys that cannot be asked for are given up. */
   readonly givesUp: boolean;
   readonly isStopped: () => boolean;
@@ -44,11 +47,14 @@ export interface ReconciliationDeps {
 export class Reconciliation {
   readonly #deps: ReconciliationDeps;
   readonly #backendId: string;
+  /** Another one than that of the run before. */
+  readonly #mark: number;
   #brokenHolds = 0;
 
   constructor(deps: ReconciliationDeps) {
     this.#deps = deps;
     this.#backendId = deps.view.askedScope.backendId;
+    this.#mark = (deps.runNumber % 255) + 1;
   }
 
   async run(): Promise<void> {
@@ -79,7 +85,7 @@ export class Reconciliation {
     let chunk = new Chunk();
     let looked = 0;
     for (const key of list.keys()) {
-      if (isAskable(key) && !this.#isHeld(key)) chunk.push(key);
+      if (isAskable(key) && !this.#wasAsked(key)) chunk.push(key);
       if (!chunk.isFull && ++looked < MAX_TURN_KEYS) continue;
       await this.#ask(chunk);
       chunk = new Chunk();
@@ -118,13 +124,23 @@ export class Reconciliation {
     for (const [index, key] of keys.entries()) {
       const media = answers[index] as readonly string[];
       if (state.adopt(view.askedScope, key, media, 'reconciled')) metrics.correctedObjects++;
+      this.#markAsked(key);
     }
     metrics.askedKeys += keys.length;
     return true;
   }
 
-  #isHeld(key: Uint8Array): boolean {
-    return (this.#scope()?.table.find(key) ?? -1) >= 0;
+  /** Objects that were asked for are marked; one that goes and comes again is not. */
+  #wasAsked(key: Uint8Array): boolean {
+    const table = this.#scope()?.table;
+    const entry = table?.find(key) ?? -1;
+    return entry >= 0 && table?.mark(entry) === this.#mark;
+  }
+
+  #markAsked(key: Uint8Array): void {
+    const table = this.#scope()?.table;
+    const entry = table?.find(key) ?? -1;
+    if (entry >= 0) table?.setMark(entry, this.#mark);
   }
 
   #scope(): HeldScope | null {

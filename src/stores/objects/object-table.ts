@@ -31,6 +31,7 @@ export class ObjectTable {
   /** Set of media as bits; 0 in an entry that is free. */
   #media = new Uint16Array(MIN_ENTRIES);
   #attributes = new Uint32Array(MIN_ENTRIES);
+  #marks = new Uint8Array(MIN_ENTRIES);
   #keys = new Uint8Array(MIN_KEY_BYTES);
   #keysEnd = 0;
   /** Free entries, linked through `#keyStarts` as entry + 1. */
@@ -38,7 +39,7 @@ export class ObjectTable {
 
   /** Bytes of all arrays, what is reserved included. */
   get bytes(): number {
-    const perEntry = this.#hashes.length * (4 + 4 + 2 + 2 + 4);
+    const perEntry = this.#hashes.length * (4 + 4 + 2 + 2 + 4 + 1);
     return this.#slots.byteLength + perEntry + this.#keys.byteLength;
   }
 
@@ -57,6 +58,7 @@ export class ObjectTable {
     this.#keyStarts[entry] = this.#putKey(key);
     this.#keyLengths[entry] = key.length;
     this.#attributes[entry] = 0;
+    this.#marks[entry] = 0;
     this.#link(entry, hash);
     this.size++;
     this.keyBytes += key.length;
@@ -87,6 +89,16 @@ export class ObjectTable {
 
   setAttributes(entry: number, attributes: number): void {
     this.#attributes[entry] = attributes;
+  }
+
+  /** What `setMark` has set last, since the object was added; 0 before. */
+  mark(entry: number): number {
+    return this.#marks[entry] as number;
+  }
+
+  /** 1 … 255. */
+  setMark(entry: number, mark: number): void {
+    this.#marks[entry] = mark;
   }
 
   /** A view that the next object added may invalidate. */
@@ -147,6 +159,9 @@ export class ObjectTable {
     this.#attributes = grown32(this.#attributes, count);
     this.#keyLengths = grown16(this.#keyLengths, count);
     this.#media = grown16(this.#media, count);
+    const marks = new Uint8Array(count);
+    marks.set(this.#marks);
+    this.#marks = marks;
     this.#slots = new Uint32Array(count * SLOTS_PER_ENTRY);
     // All entries are taken here, or there would be no need to grow.
     for (let entry = 0; entry < this.entryEnd; entry++) {

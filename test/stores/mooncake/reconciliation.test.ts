@@ -131,6 +131,30 @@ test('events that arrive while an answer is on its way are held, and applied beh
   trial.expectAsMaster();
 });
 
+test('a listed object that an event brings meanwhile, on another medium, is asked for all the same', async () => {
+  const trial = await MooncakeTrial.start();
+  const { master, source } = trial;
+  await master.put('a');
+  await trial.until(() => trial.held().length === 1);
+  await trial.settled();
+  const { complete } = source.metrics.reconciliations;
+  // Missed on its way here, and in the list.
+  await master.put('b', 'cpu', false);
+  let isFirst = true;
+  master.beforeAnswer = async () => {
+    if (!isFirst) return;
+    isFirst = false;
+    const before = source.metrics.messages;
+    await master.put('b', 'disk');
+    await trial.taken(before + 1);
+  };
+  master.lose(1);
+  await master.put('c');
+  await trial.reconciled(complete);
+  expect(trial.held()).toContain('b cpu,disk');
+  trial.expectAsMaster();
+});
+
 test('what cannot be held costs the answer, not the events', async () => {
   const trial = await MooncakeTrial.start({ maxHeldBytes: 1000 });
   const { master, source } = trial;
