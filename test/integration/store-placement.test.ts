@@ -122,6 +122,8 @@ test('a block of several objects is held while one of them is', async () => {
   await trial.stores(keyOf(101, 0), keyOf(101, 1));
   await trial.outputs(2);
   await trial.drops(keyOf(101, 0));
+  expect(await eventually(() => trial.worker.status().sources[0]?.objects === 1)).toBe(true);
+  expect(trial.placement).toMatchObject({ held_blocks: 1, placed_blocks: 1 });
   await trial.stores(keyOf(101, 0));
   await trial.drops(keyOf(101, 0), keyOf(101, 1));
   expect((await trial.outputs(3)).slice(1)).toEqual(['S#2(∅→101)@external', 'R#3(101)@external']);
