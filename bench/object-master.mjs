@@ -21,4 +21,5 @@ const server = createServer((request, response) => {
   if (pathname === '/get_all_keys') response.end(list);
   else response.end(answerOf((searchParams.get('keys') ?? '').split(',')));
 });
+process.on('disconnect', () => process.exit());
 server.listen(0, '127.0.0.1', () => process.send(server.address().port));

@@ -16,7 +16,7 @@ import type { HeldScope } from '../objects/object-scopes.ts';
 import type { ObjectState } from '../objects/object-state.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { isAskable, type KeyList } from './key-list.ts';
-import type { Master } from './master.ts';
+import { type Master, MasterError } from './master.ts';
 import type { MooncakeView } from './mooncake-view.ts';
 
 const MAX_CHUNK_KEYS = 500;
@@ -24,6 +24,9 @@ const MAX_CHUNK_KEYS = 500;
 const MAX_CHUNK_BYTES = 8 << 10;
 /** Holds that break before the run is given up. */
 const MAX_BROKEN_HOLDS = 3;
+/** Failed attempts of one question that end the run, and the pause between them. */
+const MAX_FAILURES = 3;
+const RETRY_MS = 500;
 /** Entries or listed keys that are looked at in one turn of the event loop. */
 const MAX_TURN_KEYS = 20_000;
 
@@ -101,14 +104,19 @@ export class Reconciliation {
     }
     const { view, master, clock, keysPerSecond } = this.#deps;
     const startMs = clock.nowMs();
+    let failures = 0;
     for (let isAnswered = false; !isAnswered; ) {
       this.#checkWanted();
       view.hold();
       try {
         isAnswered = this.#take(keys, await master.query(keys));
+      } catch (error) {
+        // A run has come too far to begin anew for one question that was late.
+        if (!(error instanceof MasterError) || ++failures === MAX_FAILURES) throw error;
       } finally {
         view.release();
       }
+      if (!isAnswered && failures > 0) await this.#sleep(RETRY_MS);
     }
     await this.#sleep((keys.length / keysPerSecond) * 1000 - (clock.nowMs() - startMs));
   }

@@ -253,6 +253,23 @@ test('a master that does not answer: suspect, tried again, and given up after so
   trial.expectAsMaster();
 });
 
+test('one question that fails is put again, and the comparison goes on', async () => {
+  const trial = await MooncakeTrial.start();
+  const { master, source } = trial;
+  await master.put('a');
+  await trial.until(() => trial.held().length === 1);
+  await trial.settled();
+  const { complete } = source.metrics.reconciliations;
+  master.beforeAnswer = () => {
+    master.isStandby = !master.isStandby;
+  };
+  master.lose(1);
+  await master.put('b');
+  await trial.reconciled(complete);
+  expect(source.metrics.reconciliations.failed).toBe(0);
+  trial.expectAsMaster();
+});
+
 test('objects that go without an event are found by the slow comparison', async () => {
   const trial = await MooncakeTrial.start({ reconcileSeconds: 1 });
   const { master } = trial;
