@@ -1,0 +1,89 @@
+/**
+ * The message of LMCache's bridge: a run of bus events and where the bus stands.
+ *
+ * message  [0] sent at, float seconds   [1] events   [2] status map
+ * event    [0] type str   [1] timestamp float seconds   [2] session id str   [3] metadata map
+ * status   `lmcache` version str|nil, `bridge` version str; counts since the start: `dropped` and `unencodable`
+ *          events of the bridge, `bus_dropped`; `queue_depth` int, `drain_lag_s` float, `exceptions` {class: int}
+ *
+ * Source  bridges/lmcache.
+ */
+import { Unpackr } from 'msgpackr';
+import type { RawEvent } from './contract-checker.ts';
+
+export interface BusStatus {
+  readonly version: string | null;
+  /** Events that the bridge's full queue refused. */
+  readonly bridgeDropped: number;
+  /** Events that the bridge could not put on the wire. */
+  readonly bridgeUnencodable: number;
+  readonly busDropped: number;
+  readonly queueDepth: number;
+  readonly drainLagSeconds: number;
+  /** Exceptions of the bus's subscribers, by class. */
+  readonly exceptions: Readonly<Record<string, number>>;
+}
+
+export interface BusBatch {
+  readonly events: readonly RawEvent[];
+  /** Entries that are no events. */
+  readonly badEvents: number;
+  readonly status: BusStatus;
+}
+
+export type BusBatchFault = 'msgpack' | 'batch_shape';
+
+/** A 64-bit integer becomes a bigint only beyond 2^53; the option is there, but not in the types. */
+const unpackr = Object.assign(new Unpackr({ mapsAsObjects: true, useRecords: false }), {
+  int64AsType: 'auto',
+});
+const MAX_EXCEPTION_CLASSES = 64;
+
+/** A word instead of the batch: what is wrong with it. */
+export function readBusBatch(payload: Uint8Array): BusBatch | BusBatchFault {
+  let message: unknown;
+  try {
+    message = unpackr.unpack(payload);
+  } catch {
+    return 'msgpack';
+  }
+  if (!Array.isArray(message) || message.length < 3) return 'batch_shape';
+  const [sentAt, entries, status] = message as unknown[];
+  if (typeof sentAt !== 'number' || !Array.isArray(entries) || !isRecord(status))
+    return 'batch_shape';
+  const events: RawEvent[] = [];
+  for (const entry of entries) {
+    const event = readEvent(entry);
+    if (event !== null) events.push(event);
+  }
+  return { events, badEvents: entries.length - events.length, status: readStatus(status) };
+}
+
+function readEvent(entry: unknown): RawEvent | null {
+  if (!Array.isArray(entry)) return null;
+  const [type, timestamp, sessionId, metadata] = entry as unknown[];
+  if (typeof type !== 'string' || !Number.isFinite(timestamp)) return null;
+  if (typeof sessionId !== 'string' || !isRecord(metadata)) return null;
+  return { type, timestamp: timestamp as number, sessionId, metadata };
+}
+
+function readStatus(status: Readonly<Record<string, unknown>>): BusStatus {
+  const count = (value: unknown): number =>
+    typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : 0;
+  const exceptions = isRecord(status.exceptions) ? Object.entries(status.exceptions) : [];
+  return {
+    version: typeof status.lmcache === 'string' ? status.lmcache : null,
+    bridgeDropped: count(status.dropped),
+    bridgeUnencodable: count(status.unencodable),
+    busDropped: count(status.bus_dropped),
+    queueDepth: count(status.queue_depth),
+    drainLagSeconds: count(status.drain_lag_s),
+    exceptions: Object.fromEntries(
+      exceptions.slice(0, MAX_EXCEPTION_CLASSES).map(([name, value]) => [name, count(value)]),
+    ),
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
