@@ -19,7 +19,7 @@ import { findDynamo } from '../bench/dynamo-env.mjs';
 import { offerNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
-const ENGINES = ['vllm', 'sglang', 'ai-dynamo', 'mooncake-master', 'mooncake-client'];
+const ENGINES = ['vllm', 'sglang', 'lmcache', 'ai-dynamo', 'mooncake-master', 'mooncake-client'];
 /** It alone asks for the system libraries that it shares with the master: one download at a time. */
 const ENGINE_WITH_LIBRARIES = 'mooncake-client';
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];

@@ -3,14 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { canRun, FETCHED_WORKERS, newestOf, PYTHON } from './engines.ts';
+import { canRun, PYTHON, versionsOf } from './engines.ts';
 
 const BRIDGE = fileURLToPath(new URL('../../bridges/dynamo', import.meta.url));
 
-const newest = newestOf('ai-dynamo');
-const older = FETCHED_WORKERS.filter(({ version }) => version !== newest.version);
-
-for (const release of [newest, ...older]) {
+for (const release of versionsOf('ai-dynamo')) {
   test.skipIf(!canRun(release))(`bridges/dynamo with ai-dynamo ${release.version}`, () => {
     const folder = join(process.env.KVRELAY_ENGINES ?? '', `ai-dynamo-${release.version}`);
     const args = ['-m', 'pytest', '--quiet', '-p', 'no:cacheprovider', BRIDGE];

@@ -1,11 +1,10 @@
 /** Which engines this run has: what `scripts/interop.mjs` has fetched, and with which Python. */
 import { natsServerAvailable } from '../support/nats-server.ts';
 
-/**
- * `ai-dynamo` is no engine, but is fetched like one: its workers are what bridges/dynamo starts. So are the two
- * halves of Mooncake Store.
- */
-export type EngineName = 'vllm' | 'sglang' | 'ai-dynamo' | 'mooncake-master' | 'mooncake-client';
+/** What is no engine, but is fetched like one: the bridges run inside it. */
+type BridgeHost = 'ai-dynamo' | 'lmcache';
+/** Beside them the two halves of Mooncake Store. */
+export type EngineName = 'vllm' | 'sglang' | BridgeHost | 'mooncake-master' | 'mooncake-client';
 
 export interface EngineVersion {
   readonly engine: EngineName;
@@ -19,6 +18,7 @@ const NEWEST: Readonly<Record<EngineName, string>> = {
   'ai-dynamo': '1.6.1',
   'mooncake-master': '0.3.14',
   'mooncake-client': '0.3.13.post1',
+  lmcache: '0.5.6',
 };
 
 /** Python with the packages of test/peers; empty where there is none. */
@@ -37,9 +37,13 @@ export const FETCHED: readonly EngineVersion[] = ALL_FETCHED.filter(
   ({ engine }) => engine === 'vllm' || engine === 'sglang',
 );
 
-export const FETCHED_WORKERS: readonly EngineVersion[] = ALL_FETCHED.filter(
-  ({ engine }) => engine === 'ai-dynamo',
-);
+/** The newest version first, fetched or not: `canRun` tells. */
+export function versionsOf(engine: BridgeHost): readonly EngineVersion[] {
+  const newest = newestOf(engine);
+  const isOlder = (have: EngineVersion): boolean =>
+    have.engine === engine && have.version !== newest.version;
+  return [newest, ...ALL_FETCHED.filter(isOlder)];
+}
 
 export function newestOf(engine: EngineName): EngineVersion {
   return { engine, version: NEWEST[engine] };

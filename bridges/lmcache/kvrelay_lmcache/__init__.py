@@ -1,0 +1,1 @@
+"""Forwards every event of LMCache's EventBus over ZMQ, for use beside kvrelay."""
