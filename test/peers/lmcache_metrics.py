@@ -3,7 +3,7 @@
 
     lmcache_metrics.py --port 17091 --replay-port 17092 --events 3000      publishes, prints one JSON line with the metrics page
                                                                            of LMCache's own subscribers, stays up for replays
-    lmcache_metrics.py --capture FILE --events 600                         the messages and the page, as a file
+    lmcache_metrics.py --capture FILE --events 600                         the messages and the page, as a file (gzip)
     lmcache_metrics.py --lag --events 50000 [--no-bridge]                  how long the bus takes for the events, without metrics
 
 Needs what lmcache_bus.py needs, and opentelemetry-exporter-prometheus. Time is played: it moves with the events, so that lives of hours
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import json
 import sys
 import threading
@@ -117,7 +118,7 @@ def main() -> None:
               "unencodable": sub.sender.unencodable, "messages": sub.sender._next, "page": page()}
     if a.capture:
         result["payloads"] = [base64.b64encode(payload).decode() for _, payload in sub.sender._kept]
-        Path(a.capture).write_text(json.dumps(result) + "\n")
+        Path(a.capture).write_bytes(gzip.compress((json.dumps(result) + "\n").encode(), mtime=0))
     else:
         print(json.dumps(result), flush=True)
         sys.stdin.read()

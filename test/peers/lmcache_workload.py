@@ -139,7 +139,7 @@ class Workload:
         story.append(("CB_LOOKUP_END", sid, lookup, None))
         story += [(f"CB_STORE_{kind}_{what}", sid, more, None) for kind in ("PRE_COMPUTED", "FINAL") for what, more in (
             ("SUBMITTED", dict(instance_id=3)), ("START", dict(instance_id=3, num_tokens=48)),
-            ("END", dict(instance_id=3, num_tokens=48, stored_chunks=3, success=True)))]
+            ("END", dict(instance_id=3, num_tokens=48, stored_chunks=3, success=rng.random() < 0.8)))]
         if rng.random() < 0.2:
             story.append(("CB_RETRIEVE_NOOP", sid, dict(reason=rng.choice(("no_slots", "no_match")), dropped_matches=2), None))
         for worker in range(rng.randint(0, 2)):
@@ -177,7 +177,7 @@ class Workload:
         if pick == 9:
             return self.l2_load(keys, salts)
         if pick == 10:
-            return [("MP_VLLM_BLOCK_ALLOCATION", "", self.allocation(), None), ("MP_VLLM_END_SESSION", "", dict(request_id=f"v{rng.randrange(6)}"), None)]
+            return [("MP_VLLM_BLOCK_ALLOCATION", "", self.allocation(), None), *(("MP_VLLM_END_SESSION", "", dict(request_id=f"v{n}"), None) for n in range(3) if rng.random() < 0.8)]
         if pick == 11:
             samples = [(rng.randrange(3), rng.randrange(3), rng.randrange(2), rng.choice((0, 0.5, 2.25)), rng.choice((0, 1 << 20, 123456)), "r1#0", 1.0, 1.5)
                        for _ in range(3)] + [(1, 1, 0)]
@@ -226,6 +226,7 @@ class Workload:
         records = []
         for _ in range(rng.randint(1, 2)):
             blocks = rng.sample(range(8), rng.randint(0, 3))
-            tokens = [rng.randrange(2)] * (4 * len(blocks) - rng.randrange(2)) if blocks else []
-            records.append(types.SimpleNamespace(req_id=f"v{rng.randrange(6)}", new_block_ids=blocks, new_token_ids=tokens))
+            # Mostly the same tokens, so that a block is used again before it is evicted.
+            tokens = [int(rng.random() < 0.1)] * (4 * len(blocks) - rng.randrange(2)) if blocks else []
+            records.append(types.SimpleNamespace(req_id=f"v{rng.randrange(3)}", new_block_ids=blocks, new_token_ids=tokens))
         return dict(instance_id=3, model_name="m1", records=records)
