@@ -142,16 +142,20 @@ class Workload:
             ("END", dict(instance_id=3, num_tokens=48, stored_chunks=3, success=rng.random() < 0.8)))]
         if rng.random() < 0.2:
             story.append(("CB_RETRIEVE_NOOP", sid, dict(reason=rng.choice(("no_slots", "no_match")), dropped_matches=2), None))
-        for worker in range(rng.randint(0, 2)):
+        workers: list[list[tuple]] = []
+        for worker in range(rng.randint(0, 3)):
             # A GPU stream's recorder makes a text of a nil.
             who = {"worker_id": rng.choice((worker, worker, "None"))} if self.is_newest else {}
-            story += [
+            workers.append([
                 ("CB_RETRIEVE_SUBMITTED", sid, dict(instance_id=3), None),
                 ("CB_RETRIEVE_START", sid, dict(num_chunks=3, model_name="m1", **who), rng.random()),
                 ("CB_SCATTER_START", sid, dict(scattered_tokens=32, n_prefix=1, n_shifted=2, dropped=rng.randrange(2), **who), rng.random()),
                 ("CB_SCATTER_END", sid, dict(success=1, **who) if self.is_newest else {}, rng.random() / 2),
                 ("CB_RETRIEVE_END", sid, dict(success=rng.randrange(2), **who), rng.random() / 2),
-            ]
+            ])
+        # The workers of one request are side by side.
+        while any(workers):
+            story.append(rng.choice([one for one in workers if one]).pop(0))
         story += [("CB_FINGERPRINTS_REGISTERED", sid, dict(num_chunks=3, num_tokens=48), None), ("CB_REQUEST_END", sid, {}, None)]
         return story
 
@@ -159,7 +163,7 @@ class Workload:
         rng = self.rng
         keys = self.keys()
         salts = Counter(k.cache_salt for k in keys)
-        pick = rng.randrange(13)
+        pick = rng.randrange(16)
         if pick < 3:
             name = rng.choice(("L1_WRITE_FINISHED", "L1_WRITE_FINISHED_AND_READ_RESERVED"))
             return [("L1_WRITE_RESERVED", "", dict(self.l1(keys), **({"tag": "store"} if self.is_newest else {})), None), (name, "", self.l1(keys, True), None)]
@@ -176,8 +180,8 @@ class Workload:
             return self.l2_store(keys, salts)
         if pick == 9:
             return self.l2_load(keys, salts)
-        if pick == 10:
-            return [("MP_VLLM_BLOCK_ALLOCATION", "", self.allocation(), None), *(("MP_VLLM_END_SESSION", "", dict(request_id=f"v{n}"), None) for n in range(3) if rng.random() < 0.8)]
+        if pick in (10, 13, 14, 15):
+            return [("MP_VLLM_BLOCK_ALLOCATION", "", self.allocation(), None), *(("MP_VLLM_END_SESSION", "", dict(request_id=f"v{n}"), None) for n in range(3) if rng.random() < 0.5)]
         if pick == 11:
             samples = [(rng.randrange(3), rng.randrange(3), rng.randrange(2), rng.choice((0, 0.5, 2.25)), rng.choice((0, 1 << 20, 123456)), "r1#0", 1.0, 1.5)
                        for _ in range(3)] + [(1, 1, 0)]

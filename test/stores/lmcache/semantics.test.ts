@@ -26,6 +26,16 @@ describe('Pairs', () => {
     expect(pairs.size).toBe(0);
   });
 
+  test('a start that is replaced waits from then on, and hides no older one', () => {
+    const pairs = new Pairs<number>(BOUNDS);
+    pairs.start('a', 1, 1);
+    pairs.start('b', 2, 2);
+    pairs.start('a', 9, 3);
+    pairs.start('c', 13, 4);
+    expect([pairs.size, pairs.timedOut]).toEqual([2, 1]);
+    expect(pairs.end('b', 14)).toBeNull();
+  });
+
   test('gives up what waits too long, and the oldest of too many', () => {
     const pairs = new Pairs<null>(BOUNDS);
     pairs.start('old', 1, null);
