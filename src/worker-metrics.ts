@@ -2,6 +2,8 @@
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { EngineSource } from './engine-source.ts';
 import type { EventLoopLag } from './event-loop-lag.ts';
+import type { LmcacheSource } from './lmcache-source.ts';
+import { lmcacheNotices, lmcacheReading, lmcacheStoreReading } from './lmcache-status.ts';
 import type { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import type { MetricsSource } from './metrics/metrics-source.ts';
 import { RecoveryCounts } from './metrics/recovery-counts.ts';
@@ -25,13 +27,15 @@ export interface WorkerParts {
   readonly load: WorkerLoad | null;
   /** Null where no store is followed. */
   readonly stores: WorkerStores | null;
+  /** Null without a bridge of LMCache. */
+  readonly lmcache: LmcacheSource | null;
   readonly loopLag: EventLoopLag;
 }
 
 const NO_RECOVERY = new RecoveryCounts();
 
 export function workerMetrics(parts: WorkerParts): MetricsSource {
-  const { config, sources, presence, discovery, recovery, load, stores, loopLag } = parts;
+  const { config, sources, presence, discovery, recovery, load, stores, lmcache, loopLag } = parts;
   const { namespace, component } = config;
   const relays = sources.flatMap((source) => source.relays);
   const workerIdHex = (): string => relays[0]?.workerId?.toString(16) ?? '';
@@ -54,6 +58,7 @@ export function workerMetrics(parts: WorkerParts): MetricsSource {
             ...degradedCodes(relay, listener.isConnected),
             ...presence.notices(relay.dpRank).map(({ code }) => code),
             ...(stores?.isSuspect ? (['store_suspect'] as const) : []),
+            ...(lmcache === null ? [] : lmcacheNotices(lmcache).map(({ code }) => code)),
           ],
         })),
       ),
@@ -61,7 +66,11 @@ export function workerMetrics(parts: WorkerParts): MetricsSource {
     plane: () => planeReading(relays, stores?.plane ?? null),
     load: () => load?.metrics ?? null,
     recovery: () => recovery?.counts ?? NO_RECOVERY,
-    stores: () => (stores === null ? [] : storeReadings(stores)),
+    stores: () => [
+      ...(stores === null ? [] : storeReadings(stores)),
+      ...(lmcache === null ? [] : [lmcacheStoreReading(lmcache)]),
+    ],
+    lmcache: () => lmcache && lmcacheReading(lmcache),
     objectStream: () => stores && objectStreamReading(stores),
     eventLoopLagSeconds: () => loopLag.takeSeconds(),
   };

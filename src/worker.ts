@@ -13,6 +13,7 @@ import { createPresence } from './discovery.ts';
 import { EngineSource } from './engine-source.ts';
 import { EventLoopLag } from './event-loop-lag.ts';
 import { createNats } from './event-plane.ts';
+import { createLmcacheSource, type LmcacheSource } from './lmcache-source.ts';
 import { createWarner, type Logger, type Warner } from './log.ts';
 import { DiscoveryMetrics } from './metrics/discovery-metrics.ts';
 import { createRegistry } from './metrics/registry.ts';
@@ -22,16 +23,12 @@ import { indexedRank } from './relay-index.ts';
 import { planeStatus, rankStatus, recoveryStatus } from './relay-status.ts';
 import type { Presence } from './router/presence.ts';
 import type { RecoveryService } from './router/recovery/recovery-service.ts';
+import { sourcesStatus } from './sources-status.ts';
 import { StatusServer } from './status/http-server.ts';
 import type { IndexedRank, IndexSource } from './status/index-source.ts';
 import type { ObjectListing, ObjectSource } from './status/object-source.ts';
-import type {
-  Readiness,
-  StatusSnapshot,
-  StatusSource,
-  WorkerState,
-} from './status/status-source.ts';
-import { objectListing, objectsStatus, sourceStatuses } from './stores-status.ts';
+import type { Readiness, StatusSnapshot, StatusSource } from './status/status-source.ts';
+import { objectListing } from './stores-status.ts';
 import { VERSION } from './version.ts';
 import { createWorkerLoad, type WorkerLoad } from './worker-load.ts';
 import { workerMetrics } from './worker-metrics.ts';
@@ -55,7 +52,6 @@ export function createWorker(config: WorkerConfig, deps: WorkerDeps): Worker {
 
 /** Share of the shutdown time that goes to messages already in the engine socket. */
 const LISTENER_STOP_SHARE = 0.25;
-
 /** Most time that withdrawing takes; what then still stands expires. */
 const WITHDRAW_MS = 1000;
 
@@ -69,8 +65,8 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
   readonly #nats: NatsConnection | null;
   /** Null where no load is published. */
   readonly #load: WorkerLoad | null;
-  /** Null where no store is followed. */
   readonly #stores: WorkerStores | null;
+  readonly #lmcache: LmcacheSource | null;
   readonly #discoveryMetrics = new DiscoveryMetrics();
   readonly #presence: Presence;
   /** Null where routers cannot ask. */
@@ -105,6 +101,7 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
       .filter(({ length }) => length > 0)
       .map((relays) => new EngineSource({ ...engine, relays }));
     this.#load = createWorkerLoad(shared);
+    this.#lmcache = createLmcacheSource({ config, logger, warner: this.#warner });
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,
@@ -129,6 +126,7 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
     if (this.#stopping === null) await this.#presence.start();
     for (const { listener } of this.#sources) if (this.#stopping === null) await listener.start();
     if (this.#stopping === null) await this.#stores?.start();
+    if (this.#stopping === null) await this.#lmcache?.start();
   }
 
   stop(): Promise<void> {
@@ -151,7 +149,8 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
       for (const { plane, planeWasConnected } of this.#relays) {
         if (!planeWasConnected) waitingFor.push(`the ${plane.kind} plane`);
       }
-      waitingFor.push(...this.#presence.waitingFor, ...(this.#stores?.waitingFor ?? []));
+      for (const part of [this.#presence, this.#stores, this.#lmcache])
+        waitingFor.push(...(part?.waitingFor ?? []));
       this.#wasReady = waitingFor.length === 0;
     }
     return { ready: waitingFor.length === 0, waitingFor: [...new Set(waitingFor)] };
@@ -164,20 +163,19 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
         ...(this.#stores?.isSuspect ? [{ code: 'store_suspect' as const }] : []),
       ]),
     );
-    const sources = this.#stores === null ? [] : sourceStatuses(this.#stores);
+    const beside = sourcesStatus(this.#stores, this.#lmcache);
     return {
       version: VERSION,
       started_at: this.#startedAt.toISOString(),
       uptime_s: Math.round((Date.now() - this.#startedAt.getTime()) / 1000),
       compat: this.#config.compat,
-      state: this.#state([...ranks, ...sources]),
+      state: this.#state([...ranks, ...beside.sources]),
       settings: maskedSettings(this.#config),
       plane: planeStatus(this.#relays, this.#stores?.plane ?? null),
       recovery: this.#recovery && recoveryStatus(this.#recovery),
       ranks,
       worker_load: this.#load?.status() ?? null,
-      sources,
-      objects: this.#stores && objectsStatus(this.#stores),
+      ...beside,
     };
   }
 
@@ -217,6 +215,7 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
           recovery: this.#recovery,
           load: this.#load,
           stores: this.#stores,
+          lmcache: this.#lmcache,
           loopLag: this.#loopLag,
         }),
       ),
@@ -230,7 +229,8 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
     const listenerMs = shutdownTimeoutMs * LISTENER_STOP_SHARE;
     await Promise.all(this.#sources.map(({ listener }) => listener.stop(listenerMs)));
     const drainMs = Math.max(0, deadlineMs - performance.now());
-    const parts = [...this.#relays, this.#load, this.#stores].filter((part) => part !== null);
+    const beside = [this.#load, this.#stores, this.#lmcache];
+    const parts = [...this.#relays, ...beside].filter((part) => part !== null);
     const drained = Promise.all(parts.map((part) => part.stop(drainMs)));
     // At once: a plane or a registry that is away takes its whole time.
     await Promise.all([drained, this.#presence.stop(WITHDRAW_MS)]);
@@ -242,7 +242,7 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
     this.#warner.flush();
   }
 
-  #state(parts: readonly { readonly degraded: readonly object[] }[]): WorkerState {
+  #state(parts: readonly { readonly degraded: readonly object[] }[]): StatusSnapshot['state'] {
     if (this.#stopping !== null) return 'stopping';
     if (!this.ready().ready) return 'starting';
     return parts.some(({ degraded }) => degraded.length > 0) ? 'degraded' : 'ready';

@@ -16,6 +16,7 @@ import {
 import { fromFile } from './config-file.ts';
 import { checkDiscovery } from './discovery-checks.ts';
 import { environmentWarnings, unusedWarnings } from './environment-warnings.ts';
+import { checkLmcache } from './lmcache-checks.ts';
 import { MAX_BATCHING_TIMEOUT_MS } from './relay-settings.ts';
 import {
   type SettingKey,
@@ -68,10 +69,12 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   checkNatsFiles(values, given, readFile);
   checkDiscovery(values, given, readFile);
   checkTcpTls(values, given, readFile, warnings);
+  const lmcache = checkLmcache(values, given, warnings);
   const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);
   warnings.push(...unusedWarnings(values, given), ...environmentWarnings(env));
   return Object.freeze({
     ...values,
+    ...lmcache,
     batchingTimeoutMs,
     engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
     replayEndpoint: addresses.replayEndpoint && formatZmqAddress(addresses.replayEndpoint),

@@ -13,7 +13,7 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const NO_STORES = 'Leave it out: of stores, Mooncake alone is followed';
+const NO_STORES = 'Leave it out: of stores, Mooncake is followed, and of LMCache its bus';
 
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
@@ -21,8 +21,6 @@ export const notYetSettings: readonly NotYet[] = [
   notYet('--lmcache-stream', NO_STORES),
   notYet('--lmcache-coordinator-listen', NO_STORES),
   notYet('--lmcache-coordinator-forward', NO_STORES),
-  notYet('--lmcache-bridge', NO_STORES),
-  notYet('--lmcache-replay', NO_STORES),
   notYet('--lmcache-l1-tier', NO_STORES),
   notYet('--lmcache-l2-tier', NO_STORES),
 ];

@@ -1,6 +1,7 @@
 /** Every setting of `run` and `demo`, in the order of the help text. */
 import { type DiscoverySettings, discoverySettings } from './discovery-settings.ts';
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
+import { type LmcacheSettings, lmcacheSettings } from './lmcache-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
 import { type RecoverySettings, recoverySettings } from './recovery-settings.ts';
@@ -19,6 +20,7 @@ export interface SettingValues
     TcpTlsSettings,
     NatsSettings,
     StoreSettings,
+    LmcacheSettings,
     ProcessSettings {}
 
 /** The camelCase name of a setting: its key in the table, in `WorkerConfig` and in status. */
@@ -33,6 +35,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...tcpTlsSettings,
   ...natsSettings,
   ...storeSettings,
+  ...lmcacheSettings,
   ...processSettings,
 };
 

@@ -20,8 +20,10 @@ const MOONCAKE_SETTINGS = [
   'mooncakeHoldBytes',
 ] as const satisfies readonly SettingKey[];
 
-function hasStores({ mooncakeEndpoint }: Pick<SettingValues, 'mooncakeEndpoint'>): boolean {
-  return mooncakeEndpoint !== null;
+const NEED_STORE = '--mooncake-endpoint or --lmcache-bridge beside it';
+
+function hasStores({ mooncakeEndpoint, lmcacheBridge }: SettingValues): boolean {
+  return mooncakeEndpoint !== null || lmcacheBridge !== null;
 }
 
 /** Where the Mooncake Store is connected to; null where there is none. */
@@ -32,7 +34,7 @@ export function checkStores(
 ): string | null {
   const { mooncakeEndpoint, engine } = values;
   if (engine === 'none' && !hasStores(values)) {
-    throw refusal('engine', given, 'leaves nothing to follow', '--mooncake-endpoint beside it');
+    throw refusal('engine', given, 'leaves nothing to follow', NEED_STORE);
   }
   if (mooncakeEndpoint === null) {
     const unused = MOONCAKE_SETTINGS.find((key) => isGiven(key, given));

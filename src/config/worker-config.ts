@@ -4,7 +4,13 @@ import type { SettingValues } from './settings-table.ts';
 export interface WorkerConfig
   extends Omit<
     SettingValues,
-    'engineEndpoint' | 'replayEndpoint' | 'planeEndpoint' | 'workerId' | 'mooncakeEndpoint'
+    | 'engineEndpoint'
+    | 'replayEndpoint'
+    | 'planeEndpoint'
+    | 'workerId'
+    | 'lmcacheBridge'
+    | 'lmcacheReplay'
+    | 'mooncakeEndpoint'
   > {
   /** Of the first rank, ready to connect to or bind; see `rankEndpoint` for the others. */
   readonly engineEndpoint: string;
@@ -14,6 +20,10 @@ export interface WorkerConfig
   readonly planeEndpoint: string;
   /** Ready to connect to; null where there is no Mooncake Store. */
   readonly mooncakeEndpoint: string | null;
+  /** Ready to connect to; null where there is no bridge of LMCache. */
+  readonly lmcacheBridge: string | null;
+  /** Null where nobody is asked for what was missed. */
+  readonly lmcacheReplay: string | null;
   /** u64; null: the worker that discovery shows. */
   readonly workerId: bigint | null;
   /** What was changed or left unused, one line each, for the log. */

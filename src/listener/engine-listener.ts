@@ -105,6 +105,11 @@ export class EngineListener {
     return this.#peers.connects > 0;
   }
 
+  /** Handshakes so far. */
+  get connects(): number {
+    return this.#peers.connects;
+  }
+
   /** Highest number of the engine's present life; null before the first. */
   get lastSequence(): bigint | null {
     return this.#stream === null ? this.#gaps.highest : this.#stream.liveSequence;

@@ -21,6 +21,9 @@ export const DEGRADED_CODES = [
   'tracking_full',
   'engine_unsupported',
   'store_suspect',
+  'lmcache_disconnected',
+  'lmcache_events_lost',
+  'lmcache_read_failures',
 ] as const;
 export type DegradedCode = (typeof DEGRADED_CODES)[number];
 
@@ -99,6 +102,18 @@ const NOTICES: Readonly<Record<DegradedCode, readonly [message: string, remedy: 
   store_suspect: [
     'A store source may have missed changes, so some of its placements may be wrong',
     'Check the endpoints of the store; its next reconciliation ends this state',
+  ],
+  lmcache_disconnected: [
+    "No connection to LMCache's bridge",
+    'Check that LMCache was started with the bridge and that --lmcache-bridge names its endpoint',
+  ],
+  lmcache_events_lost: [
+    'Events of LMCache were lost within the last 5 minutes: its metrics here are too low',
+    'Give --lmcache-replay, or raise KVRELAY_BRIDGE_QUEUE_EVENTS and --event-bus-queue-size of LMCache',
+  ],
+  lmcache_read_failures: [
+    'Reads from L1 fail that a lookup had promised',
+    'Look for evictions between lookup and read: L1 may be too small for the load',
   ],
 };
 

@@ -1,6 +1,7 @@
 /** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
 import type { DegradedCode } from './degraded.ts';
 import type { DiscoveryMetrics } from './discovery-metrics.ts';
+import type { LmcacheSourceReading } from './lmcache-source-metrics.ts';
 import type { LoadMetrics } from './load-metrics.ts';
 import type { ObjectStreamMetrics } from './object-metrics.ts';
 import type { RecoveryCounts } from './recovery-counts.ts';
@@ -21,6 +22,8 @@ export interface MetricsSource {
   stores(): readonly StoreReading[];
   /** Null where there is no store. */
   objectStream(): ObjectStreamReading | null;
+  /** Null without a bridge of LMCache. */
+  lmcache(): LmcacheSourceReading | null;
   eventLoopLagSeconds(): number;
 }
 
@@ -44,6 +47,8 @@ export interface StoreReading {
   readonly connected: boolean;
   readonly suspect: boolean;
   readonly objects: number;
+  /** By type, of a source that has types of its own. */
+  readonly received?: ReadonlyMap<string, number>;
 }
 
 export interface ObjectStreamReading {

@@ -8,6 +8,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { registerDiscoveryMetrics } from './discovery-families.ts';
 import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
+import { registerLmcacheSource } from './lmcache-source-metrics.ts';
 import { registerLoadMetrics } from './load-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { registerRecoveryMetrics } from './recovery-metrics.ts';
@@ -28,6 +29,7 @@ export function createRegistry(source: MetricsSource): Registry {
   registerLoadMetrics(registry, source);
   registerRecoveryMetrics(registry, source);
   registerSourceMetrics(registry, source);
+  registerLmcacheSource(registry, () => source.lmcache());
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);
   return registry;

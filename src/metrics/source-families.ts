@@ -124,7 +124,10 @@ function registerLabelled(registry: Registry, source: MetricsSource): void {
     labelNames: ['source', 'event_type', 'stage'] as const,
   };
   scrapedCounter(registry, events, (add) => {
-    for (const { name, metrics } of source.stores()) {
+    for (const { name, metrics, received } of source.stores()) {
+      for (const [event_type, count] of received ?? [])
+        add({ source: name, event_type, stage: 'received' }, count);
+      if (received !== undefined) continue;
       for (const [event_type, stages] of Object.entries(metrics.events)) {
         for (const [stage, count] of Object.entries(stages)) {
           add({ source: name, event_type, stage }, count);

@@ -1,5 +1,5 @@
 /**
- * The page's script, part 4 of 8: curves as SVG lines, each with its values in words. A line is a
+ * The page's script, part 4 of 9: curves as SVG lines, each with its values in words. A line is a
  * list of { atS, value }; its colour and dashes come from the style, by its place in the chart.
  */
 export const PAGE_CHARTS_SCRIPT: string = `

@@ -1,4 +1,4 @@
-/** The page's script, part 5 of 8: the pipeline, each stage with its rate and what waits in it. */
+/** The page's script, part 5 of 9: the pipeline, each stage with its rate and what waits in it. */
 export const PAGE_FLOW_SCRIPT: string = `
 function sumOver(ranks, read) {
   return ranks.reduce((sum, rank) => sum + (read(rank) ?? 0), 0);

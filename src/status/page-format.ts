@@ -1,4 +1,4 @@
-/** The page's script, part 1 of 8: values as text. */
+/** The page's script, part 1 of 9: values as text. */
 export const PAGE_FORMAT_SCRIPT: string = `
 const NOTHING = '–';
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });

@@ -1,5 +1,5 @@
 /**
- * The page's script, part 2 of 8: what the last minutes' snapshots said, and rates between them.
+ * The page's script, part 2 of 9: what the last minutes' snapshots said, and rates between them.
  *
  * Bounds   HISTORY_S of snapshots, one every MIN_STEP_S at most; beyond the last FINE_SAMPLES every
  *          second one goes, so that a page open for long draws little more than a new one.

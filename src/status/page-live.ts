@@ -1,4 +1,4 @@
-/** The page's script, part 8 of 8: the stream, and polling while there is none. */
+/** The page's script, part 9 of 9: the stream, and polling while there is none. */
 export const PAGE_LIVE_SCRIPT: string = `
 const SILENCE_MS = 2500;
 const POLL_TIMEOUT_MS = 3000;
@@ -19,6 +19,7 @@ function show(snapshot, link) {
   showFlow(snapshot, history);
   showRanks(snapshot, history);
   showSources(snapshot);
+  showLmcache(snapshot);
   showSettings(snapshot);
   setText(byId('link'), link);
   byId('lost').hidden = true;

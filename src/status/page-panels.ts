@@ -1,4 +1,4 @@
-/** The page's script, part 7 of 8: tables of what one rank, the sources and the settings show. */
+/** The page's script, part 7 of 9: tables of what one rank, the sources and the settings show. */
 export const PAGE_PANELS_SCRIPT: string = `
 /** A panel: rows are [label, cells], a cell is a text or [text, tone]. */
 function showPanel(parent, id, title, columns, rows) {
@@ -115,7 +115,9 @@ function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters
   ];
 }
 
-function showSources({ sources }) {
+function showSources(snapshot) {
+  // LMCache holds no objects; it has tables of its own.
+  const sources = snapshot.sources.filter(({ source }) => source !== 'lmcache');
   byId('sources').hidden = sources.length === 0;
   if (sources.length === 0) return;
   showPanel(byId('source-panels'), 'panel-sources', 'Store sources', SOURCE_COLUMNS,

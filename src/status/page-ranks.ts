@@ -1,5 +1,5 @@
 /**
- * The page's script, part 6 of 8: one compact row a rank; its charts and tables below it on demand.
+ * The page's script, part 6 of 9: one compact row a rank; its charts and tables below it on demand.
  * What is closed is not drawn, so that many ranks cost little.
  */
 export const PAGE_RANKS_SCRIPT: string = `

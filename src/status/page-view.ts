@@ -1,5 +1,5 @@
 /**
- * The page's script, part 3 of 8: a snapshot onto the document. Elements are kept and only changed
+ * The page's script, part 3 of 9: a snapshot onto the document. Elements are kept and only changed
  * texts are set, so a selection, the focus and a scroll position survive each second's update.
  */
 export const PAGE_VIEW_SCRIPT: string = `

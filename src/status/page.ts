@@ -10,6 +10,7 @@ import { PAGE_FLOW_SCRIPT } from './page-flow.ts';
 import { PAGE_FORMAT_SCRIPT } from './page-format.ts';
 import { PAGE_HISTORY_SCRIPT } from './page-history.ts';
 import { PAGE_LIVE_SCRIPT } from './page-live.ts';
+import { PAGE_LMCACHE_SCRIPT } from './page-lmcache.ts';
 import { PAGE_PANELS_SCRIPT } from './page-panels.ts';
 import { PAGE_RANK_STYLE } from './page-rank-style.ts';
 import { PAGE_RANKS_SCRIPT } from './page-ranks.ts';
@@ -66,6 +67,10 @@ const BODY = `
     <h2 id="sources-title">Store sources</h2>
     <div class="list" id="source-panels"></div>
   </section>
+  <section id="lmcache" aria-labelledby="lmcache-title" hidden>
+    <h2 id="lmcache-title">LMCache</h2>
+    <div class="list" id="lmcache-panels"></div>
+  </section>
   <section aria-labelledby="settings-title">
     <details>
       <summary><h2 id="settings-title">Settings</h2></summary>
@@ -89,6 +94,7 @@ const SCRIPT_PARTS = [
   PAGE_FLOW_SCRIPT,
   PAGE_RANKS_SCRIPT,
   PAGE_PANELS_SCRIPT,
+  PAGE_LMCACHE_SCRIPT,
   PAGE_LIVE_SCRIPT,
 ];
 const STYLE = PAGE_BASE_STYLE + PAGE_RANK_STYLE;

@@ -9,6 +9,7 @@
 import type { DegradedNotice } from '../metrics/degraded.ts';
 import type { FilterReason } from '../metrics/relay-metrics.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
+import type { LmcacheStatus } from './lmcache-status.ts';
 
 export interface StatusSource {
   /** Built anew at each call; at most once a second for all stream clients together. */
@@ -48,6 +49,8 @@ export interface StatusSnapshot {
   readonly sources: readonly SourceStatus[];
   /** Null where there is no store. */
   readonly objects: ObjectsStatus | null;
+  /** Null without a bridge of LMCache. */
+  readonly lmcache: LmcacheStatus | null;
 }
 
 export interface PlaneStatus {

@@ -148,6 +148,7 @@ function movedSource(): MetricsSource {
       placedBlocks: 0,
       unkeptBlocks: 0,
     }),
+    lmcache: () => null,
     eventLoopLagSeconds: () => 0,
   };
 }

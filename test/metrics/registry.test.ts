@@ -44,6 +44,7 @@ function sourceOf(
     load: () => null,
     stores: () => [],
     objectStream: () => null,
+    lmcache: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,
   };

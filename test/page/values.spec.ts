@@ -3,7 +3,13 @@ import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { StatusServer } from '../../src/status/http-server.ts';
 import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
-import { FakeStatus, rankStatus, snapshot, sourceStatus } from '../status/fake-status.ts';
+import {
+  FakeStatus,
+  lmcacheStatus,
+  rankStatus,
+  snapshot,
+  sourceStatus,
+} from '../status/fake-status.ts';
 import { RunningWorker } from '../status/running-worker.ts';
 import { nextSnapshot, pageReaches, useBrowser } from './browser.ts';
 import { DemoProcess } from './demo-process.ts';
@@ -169,6 +175,28 @@ test('the page says when the relay is gone, and goes on when another one answers
   expect(await page.locator('#link').textContent()).toBe('live');
 });
 
+test('an LMCache beside the engine has its tables, and none without one', async () => {
+  const status = new FakeStatus();
+  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
+  const warner = { warn: () => undefined };
+  const index = { indexedRanks: () => [] };
+  const objects = { objects: () => null };
+  const local = { host: '127.0.0.1', port: 0 };
+  const server = new StatusServer({ ...local, status, metrics, index, objects, warner });
+  cleanups.push(() => server.stop());
+  const page = await browser.open((await server.start()).url);
+  expect(await page.locator('#lmcache').isVisible()).toBe(false);
+  status.snapshot = snapshot({ lmcache: lmcacheStatus() });
+  await page.locator('#lmcache').waitFor({ state: 'visible' });
+  expect(await panelRow(page, 'Requests', 'In flight')).toEqual(['2']);
+  expect(await panelRow(page, 'Hit rate', 'Last minute')).toEqual(['75.0 %']);
+  expect(await panelRow(page, 'Hit rate', 'Last 10 minutes')).toEqual(['–']);
+  expect(await panelRow(page, 'Traffic', 'L2 fs')).toEqual(['2 KiB', '1 KiB', '3']);
+  expect(await panelRow(page, 'Failures', 'l1_read_failure l1_retrieve not_found')).toEqual(['4']);
+  expect(await panelRow(page, 'Models', 'm1')).toEqual(['64', '75.0 %']);
+  expect(await panelRow(page, 'Contracts', 'L1_READ_FINISHED keys, missing')).toEqual(['5']);
+});
+
 test('markup in a value is shown as text', async () => {
   const evil = '<img src=x onerror=document.title=1><script>1</script>';
   const status = new FakeStatus();
@@ -180,6 +208,7 @@ test('markup in a value is shown as text', async () => {
     settings: { [evil]: evil },
     ranks: [rank],
     sources: [sourceStatus({ source: evil, endpoint: evil })],
+    lmcache: lmcacheStatus({ version: evil, failures: { [evil]: 3 } }),
   });
   const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
   const warner = { warn: () => undefined };
@@ -193,6 +222,7 @@ test('markup in a value is shown as text', async () => {
   expect(await page.title()).toBe('Ready · kvrelay');
   expect(await page.locator('#version').textContent()).toBe(evil);
   expect(await panelRow(page, 'Filter reasons', evil)).toEqual(['1,000']);
+  expect(await panelRow(page, 'Failures', evil)).toEqual(['3']);
   const isText = async (): Promise<boolean> =>
     ((await page.locator('#notices').textContent()) ?? '').includes(evil);
   expect(await isText()).toBe(true);

@@ -1,4 +1,5 @@
 import { describeDegraded } from '../../src/metrics/degraded.ts';
+import type { LmcacheStatus } from '../../src/status/lmcache-status.ts';
 import type {
   RankStatus,
   Readiness,
@@ -101,7 +102,46 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
     ranks: [rankStatus(0)],
     worker_load: null,
     sources: [],
+    lmcache: null,
     objects: null,
+    ...overrides,
+  };
+}
+
+export function lmcacheStatus(overrides: Partial<LmcacheStatus> = {}): LmcacheStatus {
+  const share = { requested_tokens: 64, hit_tokens: 48 };
+  return {
+    endpoint: 'tcp://127.0.0.1:5571',
+    connected: true,
+    replay: 'idle',
+    version: '0.5.6',
+    last_seq: '7',
+    last_message_age_ms: 20,
+    degraded: [],
+    events: 1234,
+    losses: { lost_messages: 0, bridge_dropped: 0, bus_dropped: 0, malformed: 0, restarts: 0 },
+    requests: { in_flight: 2, open_transfers: 1, completed: 9, timed_out: 0 },
+    hit_rate: { minute: 0.75, ten_minutes: null, hour: null, total: 0.5 },
+    adapters: [
+      {
+        l2_name: 'fs',
+        stored_bytes: 2048,
+        loaded_bytes: 1024,
+        store_tasks: 2,
+        load_tasks: 1,
+        failed_stores: 3,
+      },
+    ],
+    l1: { read: 1, written: 2, evicted: 3 },
+    failures: { 'l1_read_failure l1_retrieve not_found': 4 },
+    models: [{ name: 'm1', ...share }],
+    salts: [{ name: '', ...share }],
+    contracts: {
+      violations: [{ event: 'L1_READ_FINISHED', field: 'keys', kind: 'missing', count: 5 }],
+      additive_keys: 0,
+      unknown_events: 0,
+      unknown_types: [],
+    },
     ...overrides,
   };
 }

@@ -39,6 +39,7 @@ const registry = createRegistry({
   load: () => null,
   stores: () => [],
   objectStream: () => null,
+  lmcache: () => null,
   eventLoopLagSeconds: () => 0,
 });
 
@@ -128,7 +129,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources objects'.split(
+    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources lmcache objects'.split(
       ' ',
     ),
   );

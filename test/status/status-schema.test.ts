@@ -127,6 +127,7 @@ const statusShape = z.object({
       ranks: z.array(z.strictObject({ dp_rank: count, kv_used_blocks: count.nullable() })),
     })
     .nullable(),
+  lmcache: z.null(),
   sources: z.array(sourceShape),
   objects: objectsShape.nullable(),
 });

@@ -25,6 +25,8 @@ export interface BusStatus {
 }
 
 export interface BusBatch {
+  /** Seconds, by the clock of the publisher. */
+  readonly sentAt: number;
   readonly events: readonly RawEvent[];
   /** Entries that are no events. */
   readonly badEvents: number;
@@ -53,18 +55,22 @@ export function readBusBatch(payload: Uint8Array): BusBatch | BusBatchFault {
     return 'batch_shape';
   const events: RawEvent[] = [];
   for (const entry of entries) {
-    const event = readEvent(entry);
+    const event = readEvent(entry, sentAt);
     if (event !== null) events.push(event);
   }
-  return { events, badEvents: entries.length - events.length, status: readStatus(status) };
+  return { sentAt, events, badEvents: entries.length - events.length, status: readStatus(status) };
 }
 
-function readEvent(entry: unknown): RawEvent | null {
+/** An event from so far behind its message would move every window on for good. */
+const MAX_AHEAD_S = 60;
+
+function readEvent(entry: unknown, sentAt: number): RawEvent | null {
   if (!Array.isArray(entry)) return null;
   const [type, timestamp, sessionId, metadata] = entry as unknown[];
-  if (typeof type !== 'string' || !Number.isFinite(timestamp)) return null;
+  if (typeof type !== 'string' || typeof timestamp !== 'number') return null;
+  if (!(timestamp >= 0 && timestamp <= sentAt + MAX_AHEAD_S)) return null;
   if (typeof sessionId !== 'string' || !isRecord(metadata)) return null;
-  return { type, timestamp: timestamp as number, sessionId, metadata };
+  return { type, timestamp, sessionId, metadata };
 }
 
 function readStatus(status: Readonly<Record<string, unknown>>): BusStatus {

@@ -26,14 +26,28 @@ const DERIVERS: readonly ((deps: DeriverDeps) => Handlers)[] = [
 
 const LIFECYCLE_BOUNDS_SINCE = '0.5.5';
 
+export interface BusMetricsOptions extends DeriverOptions {
+  /** Values of each label. */
+  readonly maxLabelValues: number;
+}
+
 export class BusMetrics {
   readonly series: LmcacheSeries;
   readonly counts: DeriverCounts = new DeriverCounts();
+  readonly #options: BusMetricsOptions;
   readonly #handlers = new Map<EventName, ((event: BusEvent) => void)[]>();
 
-  constructor(options: DeriverOptions & { readonly maxLabelValues: number }) {
+  constructor(options: BusMetricsOptions) {
+    this.#options = options;
     this.series = new LmcacheSeries(options.maxLabelValues);
-    const deps = { series: this.series, options, counts: this.counts };
+    this.restart();
+  }
+
+  /** The publisher has begun a new life: nothing that was under way will end, no chunk is there any more. */
+  restart(): void {
+    this.#handlers.clear();
+    this.counts.forgetPairs();
+    const deps = { series: this.series, options: this.#options, counts: this.counts };
     for (const derive of DERIVERS) this.#register(derive(deps));
   }
 

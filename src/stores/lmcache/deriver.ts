@@ -1,5 +1,6 @@
 /** What the derivations of LMCache's metrics share: their shape, their bounds, and how labels are read. */
 import type { BusEvent, EventName, ObjectKey } from '../../engines/lmcache/contracts.ts';
+import { type Counts, zeroCounts } from '../../metrics/counts.ts';
 import type { Labels, LmcacheSeries } from '../../metrics/lmcache-series.ts';
 import type { PairBounds, Pairs } from './pairs.ts';
 
@@ -19,21 +20,31 @@ export interface DeriverDeps {
   readonly counts: DeriverCounts;
 }
 
+export const UNPAIRED_REASONS = ['timeout', 'evicted', 'end_alone'] as const;
+export type UnpairedReason = (typeof UNPAIRED_REASONS)[number];
+
 /** What the bounds have dropped. */
 export class DeriverCounts {
-  /** Chunks and blocks that were not followed, as the map was full. */
+  /** Chunks and blocks that are followed no more, as the map was full. */
   untracked = 0;
   /** Every map of starts, to be summed. */
   readonly pairs: Pairs<unknown>[] = [];
+  /** Of maps that are gone. */
+  readonly #earlier: Counts<UnpairedReason> = zeroCounts(UNPAIRED_REASONS);
 
-  get unpaired(): { timeout: number; evicted: number; end_alone: number } {
-    const sums = { timeout: 0, evicted: 0, end_alone: 0 };
+  get unpaired(): Counts<UnpairedReason> {
+    const sums = { ...this.#earlier };
     for (const { timedOut, evicted, endsAlone } of this.pairs) {
       sums.timeout += timedOut;
       sums.evicted += evicted;
       sums.end_alone += endsAlone;
     }
     return sums;
+  }
+
+  forgetPairs(): void {
+    Object.assign(this.#earlier, this.unpaired);
+    this.pairs.length = 0;
   }
 }
 

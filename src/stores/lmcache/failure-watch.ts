@@ -3,9 +3,9 @@
  * each one is an eviction or a race between the lookup and the read.
  *
  * Alarms  from `ALARM_KEYS` failed keys within `WINDOW_S` of event time, until the window is below that again.
- * Bounds  one count for each part of the window.
  */
 import type { BusEvent } from '../../engines/lmcache/contracts.ts';
+import { RecentSums } from './recent-sums.ts';
 
 const PART_S = 10;
 const PARTS = 30;
@@ -13,12 +13,11 @@ export const WINDOW_S: number = PART_S * PARTS;
 export const ALARM_KEYS = 10;
 
 export class FailureWatch {
-  readonly #failed = new Array<number>(PARTS).fill(0);
-  #newestPart = 0;
+  readonly #failed = new RecentSums(PART_S, PARTS);
 
   /** Failed keys in the window that ends at the last event. */
   get recentKeys(): number {
-    return this.#failed.reduce((sum, count) => sum + count, 0);
+    return this.#failed.sum();
   }
 
   get isAlarming(): boolean {
@@ -27,20 +26,11 @@ export class FailureWatch {
 
   push(event: BusEvent): void {
     const keys = event.name === 'L1_READ_FAILED' ? (event.metadata.keys?.length ?? 0) : 0;
-    this.advance(event.timestamp);
-    if (keys > 0) this.#failed[this.#newestPart % PARTS] = this.#count() + keys;
+    this.#failed.add(event.timestamp, keys);
   }
 
   /** Time goes on without events too. */
   advance(now: number): void {
-    const part = Math.floor(now / PART_S);
-    if (part <= this.#newestPart) return;
-    const passed = Math.min(PARTS, part - this.#newestPart);
-    for (let back = 0; back < passed; back++) this.#failed[(part - back) % PARTS] = 0;
-    this.#newestPart = part;
-  }
-
-  #count(): number {
-    return this.#failed[this.#newestPart % PARTS] as number;
+    this.#failed.advance(now);
   }
 }

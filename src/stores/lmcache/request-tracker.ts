@@ -40,6 +40,7 @@ export class RequestTracker {
   completed = 0;
   timedOut = 0;
   evicted = 0;
+  abandoned = 0;
   /** Sentinels of a request whose START has not come before them. */
   outOfOrder = 0;
   readonly #bounds: PairBounds;
@@ -61,8 +62,14 @@ export class RequestTracker {
     return open;
   }
 
+  /** Requests of a publisher that is gone: nothing will come of them. */
+  restart(): void {
+    this.abandoned += this.#requests.size;
+    this.#requests.clear();
+  }
+
   push({ name, sessionId, timestamp }: BusEvent): void {
-    this.#giveUpOld(timestamp);
+    this.advance(timestamp);
     const [family, role] = ROLES[name] ?? [];
     if (role === undefined || sessionId === '') return;
     const key = `${family}\0${sessionId}`;
@@ -97,7 +104,8 @@ export class RequestTracker {
     }
   }
 
-  #giveUpOld(now: number): void {
+  /** Gives up requests without news. */
+  advance(now: number): void {
     for (const [key, { lastAt }] of this.#requests) {
       if (now - lastAt <= this.#bounds.timeoutS) return;
       this.#requests.delete(key);

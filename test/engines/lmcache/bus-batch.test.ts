@@ -65,7 +65,16 @@ test('damaged MessagePack is a malformed message', () => {
 
 test('an entry that is no event costs itself', () => {
   const good = ['mp.request.end', 1, 'r', {}];
-  const bad = [7, [], ['x', 'late', 'r', {}], ['x', 1, null, {}], ['x', 1, 'r', []]];
+  const bad = [
+    7,
+    [],
+    ['x', 62, 'r', {}],
+    ['x', -1, 'r', {}],
+    ['x', Number.NaN, 'r', {}],
+    ['x', 'late', 'r', {}],
+    ['x', 1, null, {}],
+    ['x', 1, 'r', []],
+  ];
   const batch = read([1.5, [...bad, good], STATUS]);
   expect(batch.badEvents).toBe(bad.length);
   expect(batch.events.map(({ type }) => type)).toEqual(['mp.request.end']);

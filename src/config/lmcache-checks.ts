@@ -1,0 +1,63 @@
+/** Checks of LMCache's bridge: what needs it, and where it is connected to. */
+import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
+import { nameOf, refusal } from './refusal.ts';
+import type { SettingKey, SettingValues } from './settings-table.ts';
+import type { GivenSettings } from './sources.ts';
+
+/** These mean something beside a bridge alone. */
+const BRIDGE_SETTINGS = [
+  'lmcacheReplay',
+  'lmcacheSamplePercent',
+  'lmcacheLabelValues',
+  'lmcacheMaxTracked',
+  'lmcacheMaxPending',
+  'lmcachePairTimeoutS',
+  'lmcacheRequestTimeoutS',
+] as const satisfies readonly SettingKey[];
+
+export interface LmcacheEndpoints {
+  readonly lmcacheBridge: string | null;
+  readonly lmcacheReplay: string | null;
+}
+
+/** As they are connected to; null where there is none. */
+export function checkLmcache(
+  values: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): LmcacheEndpoints {
+  const { lmcacheBridge, lmcacheReplay } = values;
+  if (lmcacheBridge === null) {
+    const unused = BRIDGE_SETTINGS.find((key) => isGiven(key, given));
+    if (unused !== undefined)
+      throw refusal(unused, given, 'has no bridge to go with', '--lmcache-bridge beside it');
+    return { lmcacheBridge: null, lmcacheReplay: null };
+  }
+  return {
+    lmcacheBridge: endpointOf('lmcacheBridge', lmcacheBridge, given, warnings),
+    lmcacheReplay: lmcacheReplay && endpointOf('lmcacheReplay', lmcacheReplay, given, warnings),
+  };
+}
+
+function isGiven(key: SettingKey, given: GivenSettings): boolean {
+  const source = given.get(key)?.source;
+  return source !== undefined && source !== 'default';
+}
+
+function endpointOf(
+  key: 'lmcacheBridge' | 'lmcacheReplay',
+  address: ZmqAddress,
+  given: GivenSettings,
+  warnings: string[],
+): string {
+  const endpoint = connectable(address);
+  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT))
+    throw refusal(key, given, 'has no port', `ports 1 to ${MAX_PORT}`);
+  if (endpoint !== address) {
+    warnings.push(
+      `${nameOf(key, given)} ${formatZmqAddress(address)} cannot be connected to: ` +
+        `${formatZmqAddress(endpoint)} is used`,
+    );
+  }
+  return formatZmqAddress(endpoint);
+}
