@@ -5,6 +5,7 @@ type, timestamp, session id, metadata. Data classes become maps, enumerations th
 """
 from __future__ import annotations
 
+import numbers
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +32,8 @@ class Encoder:
             if entry[0] == TRACE_CALL:
                 entry = (*entry[:3], without_objects(entry[3]))
             return self._encoder.encode(entry)
-        except (TypeError, ValueError, OverflowError, RecursionError):
+        except Exception:
+            # Whatever is in an event, its publisher may still be changing it: that must not end the sender.
             return None
 
     def message(self, sent_at: float, events: Sequence[bytes], status: dict[str, Any]) -> bytes:
@@ -40,10 +42,13 @@ class Encoder:
 
 
 def plain(value: Any) -> Any:
-    """What msgspec does not know: numbers of native modules, plain records; anything else is its type's name."""
-    if hasattr(value, "__index__"):
+    """What msgspec does not know: numbers and enumerations of native modules, plain records; of anything else the name of its type.
+
+    A tensor says that it can be a number too, but asking it would wait for its GPU.
+    """
+    if isinstance(value, numbers.Integral) or hasattr(type(value), "__members__"):
         return int(value)
-    if hasattr(value, "__float__"):
+    if isinstance(value, numbers.Real):
         return float(value)
     if type(value).__name__ == "SimpleNamespace":
         return vars(value)

@@ -85,7 +85,7 @@ class Sender:
                 if not self._send_batch():
                     self._wait()
                 self._answer()
-        except zmq.ZMQError:
+        except Exception:
             # LMCache goes on without its bridge; the full queue then counts what is lost.
             logger.exception("the bridge to kvrelay has failed and sends nothing any more")
         finally:

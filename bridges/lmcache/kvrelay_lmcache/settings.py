@@ -20,7 +20,7 @@ class Settings:
     #: Events that wait for the sender; above it new ones are dropped and counted.
     queue_events: int = 20_000
     #: Events of one message.
-    batch_events: int = 256
+    batch_events: int = 64
     #: An event that takes more is dropped and counted.
     max_event_bytes: int = 4 << 20
     #: What is kept for replay, whichever is hit first; the oldest goes.

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import lmcache_bus
+import msgspec
+import numpy
 import pytest
 import zmq
 from conftest import BUS, EVENT
 from lmcache_workload import Workload
 from receiver import PROBE, Asker, Message, Receiver, free_endpoint
 
+from kvrelay_lmcache.encoding import Encoder
 from kvrelay_lmcache.sender import Sender
 from kvrelay_lmcache.settings import Settings
 from kvrelay_lmcache.subscriber import attach
@@ -151,11 +154,38 @@ def test_a_full_queue_drops_new_events_counts_them_and_never_waits() -> None:
     sender.stop()
 
 
-class Unsendable:
-    """Is no number, and says so in its own way."""
+class Broken:
+    """As a native enumeration that is not ready."""
 
+    __members__: dict[str, int] = {}
+
+    def __int__(self) -> int:
+        raise RuntimeError("not now")
+
+
+class Tensor:
     def __index__(self) -> int:
-        raise TypeError("not now")
+        raise AssertionError("waited for the GPU")
+
+    __float__ = __index__
+
+
+class NativeEnum:
+    """As pybind11 makes them."""
+
+    __members__ = {"D2H": 1}
+
+    def __int__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("value, sent", [
+    (numpy.int64(2**40), 2**40), (numpy.float32(0.5), 0.5), (NativeEnum(), 1), (Tensor(), "<Tensor>"), ((1, "a"), [1, "a"]),
+])
+def test_values_of_native_modules_are_plain_on_the_wire(value: Any, sent: Any) -> None:
+    encoded = Encoder().event(("mp.request.start", 1.0, "r", {"value": value}))
+    assert encoded is not None
+    assert msgspec.msgpack.decode(encoded)[3] == {"value": sent}
 
 
 def test_an_event_that_cannot_be_sent_costs_itself(bus: Any) -> None:
@@ -163,7 +193,7 @@ def test_an_event_that_cannot_be_sent_costs_itself(bus: Any) -> None:
     sender = attach(bus, one).sender
     bus.start()
     receiver = Receiver(sender, one.endpoint)
-    for metadata in ({"keys": Unsendable()}, {"count": 2**70}, {"text": "x" * 2000}, {"fine": {1, 2}, "object": object()}):
+    for metadata in ({"keys": Broken()}, {"count": 2**70}, {"text": "x" * 2000}, {"fine": {1, 2}, "object": object()}):
         bus.publish(EVENT.Event(EVENT.EventType.MP_REQUEST_START, metadata=metadata, session_id="r"))
     (event,) = receiver.events(1)
     assert event[3]["object"] == "<object>"
