@@ -48,12 +48,15 @@ export function lmcacheStatus(source: LmcacheSource): LmcacheStatus {
       store_tasks: totals.storeTasks,
       load_tasks: totals.loadTasks,
       failed_stores: totals.failedStores,
+      store_gb_per_s: meanOf(series, 'l2_store_throughput', l2_name),
+      load_gb_per_s: meanOf(series, 'l2_load_throughput', l2_name),
     })),
     l1: {
       read: series.total('l1_read'),
       written: series.total('l1_write'),
       evicted: series.total('l1_evicted'),
     },
+    l2: { evicted: series.total('l2_evicted_objects') },
     failures: failuresOf(source),
     models: sharesOf(series, 'model_name'),
     salts: sharesOf(series, 'cache_salt'),
@@ -168,6 +171,7 @@ function hitRateOf({ view: { hitRate, metrics } }: LmcacheSource): LmcacheHitRat
     ten_minutes: hitRate.over(10),
     hour: hitRate.over(60),
     total: requested > 0 ? metrics.series.total('lookup_hit') / requested : null,
+    by_minute: hitRate.byMinute(),
   };
 }
 
@@ -208,6 +212,16 @@ function sharesOf(series: LmcacheSeries, label: 'model_name' | 'cache_salt'): Lm
     .map(([name, share]) => ({ name, ...share }))
     .sort((one, other) => other.requested_tokens - one.requested_tokens)
     .slice(0, MAX_SHARES);
+}
+
+function meanOf(
+  series: LmcacheSeries,
+  name: 'l2_store_throughput' | 'l2_load_throughput',
+  l2_name: string,
+): number | null {
+  for (const { labels, histogram } of series.histograms.get(name)?.values() ?? [])
+    if (labels.l2_name === l2_name && histogram.count > 0) return histogram.sum / histogram.count;
+  return null;
 }
 
 function sumOf(counts: Iterable<number>): number {

@@ -22,6 +22,7 @@ export interface LmcacheStatus {
   readonly adapters: readonly LmcacheAdapter[];
   /** Chunks. */
   readonly l1: { readonly read: number; readonly written: number; readonly evicted: number };
+  readonly l2: { readonly evicted: number };
   /** Keys or tasks by what failed and why, none that is 0. */
   readonly failures: Readonly<Record<string, number>>;
   /** The ones with most tokens. */
@@ -51,6 +52,8 @@ export interface LmcacheHitRate {
   readonly ten_minutes: number | null;
   readonly hour: number | null;
   readonly total: number | null;
+  /** Of each of the last 60 minutes, oldest first. */
+  readonly by_minute: readonly (number | null)[];
 }
 
 export interface LmcacheAdapter {
@@ -60,6 +63,9 @@ export interface LmcacheAdapter {
   readonly store_tasks: number;
   readonly load_tasks: number;
   readonly failed_stores: number;
+  /** Mean of its tasks from submission to end; null without one. */
+  readonly store_gb_per_s: number | null;
+  readonly load_gb_per_s: number | null;
 }
 
 export interface LmcacheShare {

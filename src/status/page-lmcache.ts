@@ -4,14 +4,28 @@ function shareText(share) {
   return isNumber(share) ? oneDigit.format(share * 100) + ' %' : NOTHING;
 }
 
+function speedText(gbPerS) {
+  return isNumber(gbPerS) ? threeDigits.format(gbPerS) : NOTHING;
+}
+
+/** The relay keeps the minutes: a page that has just been opened shows them too. */
+function showHitRate(parent, { minute, by_minute }) {
+  if (parent.children.length === 0) parent.append(makeChart('Hit rate'));
+  const line = by_minute
+    .map((value, index) => ({ atS: (index - by_minute.length + 1) * 60, value }))
+    .filter(({ value }) => value !== null);
+  const hour = { nowS: 0, spanS: by_minute.length * 60 };
+  drawChart(parent.children[0], [['Tokens found', line, shareText(minute)]], shareText, hour);
+}
+
 function lmcachePanels(lmcache) {
-  const { requests, hit_rate, losses, l1, contracts } = lmcache;
+  const { requests, hit_rate, losses, l1, adapters, contracts } = lmcache;
   const single = (rows) => rows.map(([label, cell]) => [label, [cell]]);
   const none = [['none', [NOTHING]]];
   const failures = topOf(lmcache.failures).map(([name, n]) => [name, [[countText(n), 'warn']]]);
   const violations = contracts.violations.map(({ event, field, kind, count }) =>
     [event + ' ' + field + ', ' + kind, [[countText(count), 'warn']]]);
-  const shares = (rows) => rows.map(({ name, requested_tokens, hit_tokens }) =>
+  const shares = (rows) => rows.length === 0 ? [['none', [NOTHING, NOTHING]]] : rows.map(({ name, requested_tokens, hit_tokens }) =>
     [name || '(none)', [countText(requested_tokens),
       shareText(requested_tokens > 0 ? hit_tokens / requested_tokens : null)]]);
   const lost = losses.lost_messages + losses.bridge_dropped + losses.bus_dropped;
@@ -36,16 +50,20 @@ function lmcachePanels(lmcache) {
       ['Last hour', shareText(hit_rate.hour)],
       ['Since the start', shareText(hit_rate.total)],
     ])],
-    ['Traffic', ['Written', 'Read', 'Evicted or failed'], [
-      ['L1, chunks', [countText(l1.written), countText(l1.read), countText(l1.evicted)]],
-      ...lmcache.adapters.map((adapter) => ['L2 ' + adapter.l2_name, [
-        bytesText(adapter.stored_bytes), bytesText(adapter.loaded_bytes),
-        [countText(adapter.failed_stores), alarm(adapter.failed_stores)],
-      ]]),
+    ['Traffic', ['Written', 'Read'], [
+      ['L1, chunks', [countText(l1.written), countText(l1.read)]],
+      ...adapters.map((adapter) => ['L2 ' + adapter.l2_name,
+        [bytesText(adapter.stored_bytes), bytesText(adapter.loaded_bytes)]]),
     ]],
+    ['Throughput, GB/s', ['Written', 'Read'], adapters.length === 0
+      ? [['none', [NOTHING, NOTHING]]]
+      : adapters.map((adapter) => ['L2 ' + adapter.l2_name,
+        [speedText(adapter.store_gb_per_s), speedText(adapter.load_gb_per_s)]])],
+    ['Evictions', ['Chunks'], single([
+      ['From L1', countText(l1.evicted)], ['From L2', countText(lmcache.l2.evicted)]])],
     ['Failures', ['Keys'], failures.length > 0 ? failures : none],
-    ['Models', ['Tokens asked for', 'Found'], lmcache.models.length > 0 ? shares(lmcache.models) : none],
-    ['Salts', ['Tokens asked for', 'Found'], lmcache.salts.length > 0 ? shares(lmcache.salts) : none],
+    ['Models', ['Tokens asked for', 'Found'], shares(lmcache.models)],
+    ['Salts', ['Tokens asked for', 'Found'], shares(lmcache.salts)],
     ['Lost', ['Count'], single([
       ['Messages and events', [countText(lost), alarm(lost)]],
       ['Unreadable messages', [countText(losses.malformed), alarm(losses.malformed)]],
@@ -62,8 +80,9 @@ function lmcachePanels(lmcache) {
 function showLmcache({ lmcache }) {
   byId('lmcache').hidden = !lmcache;
   if (!lmcache) return;
+  showHitRate(byId('lmcache-chart'), lmcache.hit_rate);
   for (const [title, columns, rows] of lmcachePanels(lmcache))
-    showPanel(byId('lmcache-panels'), 'lmcache-' + title.toLowerCase().replace(' ', '-'), title,
-      columns, rows);
+    showPanel(byId('lmcache-panels'), 'lmcache-' + title.toLowerCase().replaceAll(/[^a-z]+/g, '-'),
+      title, columns, rows);
 }
 `;

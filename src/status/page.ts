@@ -69,7 +69,8 @@ const BODY = `
   </section>
   <section id="lmcache" aria-labelledby="lmcache-title" hidden>
     <h2 id="lmcache-title">LMCache</h2>
-    <div class="list" id="lmcache-panels"></div>
+    <div class="charts" id="lmcache-chart"></div>
+    <div class="panels" id="lmcache-panels"></div>
   </section>
   <section aria-labelledby="settings-title">
     <details>

@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { StatusSnapshot } from '../../src/status/status-source.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type PrometheusPage, pageOf, parsePage } from '../support/prometheus-page.ts';
 import { RunProcess } from '../support/run-process.ts';
@@ -127,6 +128,53 @@ describe.each(versionsOf('lmcache'))('LMCache $version', (release) => {
 });
 
 const newest = newestOf('lmcache');
+
+test.skipIf(!canRun(newest))(
+  'a bridge that is flooded drops events, and every one is counted',
+  async () => {
+    const bridge = await freePorts(2);
+    const relay = await startRelay(bridge, bridge + 1);
+    const ports = ['--port', String(bridge), '--replay-port', String(bridge + 1)];
+    const flood = ['--events', '20000', '--queue-events', '2000', '--flood'];
+    const result = await playBus(['--version', newest.version, ...ports, ...flood]);
+    expect(result.dropped).toBeGreaterThan(0);
+    expect(result.exceptions).toEqual({});
+    const page = await pageAfter(relay, result.events - result.dropped);
+    expect(sumOf(page, 'kvrelay_lmcache_bridge_dropped_events_total')).toBe(result.dropped);
+    expect(sumOf(page, 'kvrelay_source_lost_messages_total')).toBe(0);
+    const { sources } = (await (
+      await fetch(`${relay.httpUrl}/api/status`)
+    ).json()) as StatusSnapshot;
+    expect(sources).toMatchObject([{ suspect: true, degraded: [{ code: 'lmcache_events_lost' }] }]);
+    console.log(`flooded: ${result.dropped} of ${result.events} events dropped, all counted`);
+  },
+);
+
+test.skipIf(!canRun(newest))(
+  'LMCache that is started again counts on, and is seen to be new',
+  async () => {
+    const bridge = await freePorts(2);
+    const relay = await startRelay(bridge, bridge + 1);
+    const ports = ['--port', String(bridge), '--replay-port', String(bridge + 1)];
+    const first = await playBus(['--version', newest.version, ...ports, '--events', '1500']);
+    await pageAfter(relay, first.events);
+    await cleanups.pop()?.();
+    const second = await playBus([
+      '--version',
+      newest.version,
+      ...ports,
+      '--events',
+      '2500',
+      '--seed',
+      '5',
+    ]);
+    const page = await pageAfter(relay, first.events + second.events);
+    expect(sumOf(page, 'kvrelay_source_restarts_total')).toBe(1);
+    const name = 'lmcache_mp_lookups_requests_total';
+    const own = [first, second].map((one) => sumOf(parsePage(one.page), name));
+    expect(sumOf(page, name)).toBe((own[0] ?? 0) + (own[1] ?? 0));
+  },
+);
 
 test.skipIf(!canRun(newest))(
   'salts beyond the bound share a series, and nothing is lost of the sums',

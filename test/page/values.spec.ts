@@ -189,9 +189,15 @@ test('an LMCache beside the engine has its tables, and none without one', async 
   status.snapshot = snapshot({ lmcache: lmcacheStatus() });
   await page.locator('#lmcache').waitFor({ state: 'visible' });
   expect(await panelRow(page, 'Requests', 'In flight')).toEqual(['2']);
+  const chart = page.locator('#lmcache-chart').getByRole('img');
+  expect(await chart.getAttribute('aria-label')).toBe(
+    'Hit rate over the last 1 h. Tokens found: now 75.0 %, lowest 75.0 %, highest 75.0 %',
+  );
   expect(await panelRow(page, 'Hit rate', 'Last minute')).toEqual(['75.0 %']);
   expect(await panelRow(page, 'Hit rate', 'Last 10 minutes')).toEqual(['–']);
-  expect(await panelRow(page, 'Traffic', 'L2 fs')).toEqual(['2 KiB', '1 KiB', '3']);
+  expect(await panelRow(page, 'Traffic', 'L2 fs')).toEqual(['2 KiB', '1 KiB']);
+  expect(await panelRow(page, 'Evictions', 'From L2')).toEqual(['6']);
+  expect(await panelRow(page, 'Throughput, GB/s', 'L2 fs')).toEqual(['1.5', '–']);
   expect(await panelRow(page, 'Failures', 'l1_read_failure l1_retrieve not_found')).toEqual(['4']);
   expect(await panelRow(page, 'Models', 'm1')).toEqual(['64', '75.0 %']);
   expect(await panelRow(page, 'Contracts', 'L1_READ_FINISHED keys, missing')).toEqual(['5']);

@@ -45,7 +45,7 @@ def subscribers(bus):
         bus.register_subscriber(cls(bus) if name == "EventBusSelfMetricsSubscriber" else cls(**more))
 
 
-def play(event, bus, clock, steps) -> int:
+def play(event, bus, clock, steps, flood=False) -> int:
     count = 0
     for name, session, metadata, wait, behind in steps:
         clock.now += wait
@@ -58,7 +58,7 @@ def play(event, bus, clock, steps) -> int:
             bus._queue.append(made)
             bus._wake.set()
         count += 1
-        if bus.queue_depth() > 5000:
+        if not flood and bus.queue_depth() > 5000:
             drained(bus)
     drained(bus)
     return count
@@ -75,7 +75,7 @@ def bridge(bus, a):
     from kvrelay_lmcache.subscriber import attach
 
     replay = f"tcp://127.0.0.1:{a.replay_port}" if a.replay_port else ""
-    return attach(bus, Settings(endpoint=f"tcp://127.0.0.1:{a.port}", replay_endpoint=replay, queue_events=1_000_000))
+    return attach(bus, Settings(endpoint=f"tcp://127.0.0.1:{a.port}", replay_endpoint=replay, queue_events=a.queue_events))
 
 
 def main() -> None:
@@ -86,6 +86,8 @@ def main() -> None:
     ap.add_argument("--events", type=int, default=3000)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--salts", type=int, default=0, help="further salts")
+    ap.add_argument("--queue-events", type=int, default=1_000_000, help="of the bridge")
+    ap.add_argument("--flood", action="store_true", help="never wait for the bus: the bridge's queue may run over")
     ap.add_argument("--capture")
     ap.add_argument("--lag", action="store_true")
     ap.add_argument("--no-bridge", action="store_true")
@@ -110,10 +112,11 @@ def main() -> None:
     subscribers(bus)
     sub = bridge(bus, a)
     bus.start()
-    count = play(event, bus, clock, Workload(event, a.seed, a.salts).steps(a.events))
+    count = play(event, bus, clock, list(Workload(event, a.seed, a.salts).steps(a.events)), a.flood)
     while sub.sender._queue:
         time.sleep(0.01)
-    time.sleep(0.1)
+    # The last state leaves with the next turn of the sender.
+    time.sleep(0.2)
     result = {"version": a.version, "events": count, "exceptions": bus.subscriber_exception_counts(), "dropped": sub.sender.dropped,
               "unencodable": sub.sender.unencodable, "messages": sub.sender._next, "page": page()}
     if a.capture:

@@ -109,6 +109,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
 }
 
 export function lmcacheStatus(overrides: Partial<LmcacheStatus> = {}): LmcacheStatus {
+  const byMinute = Array.from({ length: 60 }, (_, minute) => (minute < 58 ? null : 0.75));
   const share = { requested_tokens: 64, hit_tokens: 48 };
   return {
     endpoint: 'tcp://127.0.0.1:5571',
@@ -121,7 +122,7 @@ export function lmcacheStatus(overrides: Partial<LmcacheStatus> = {}): LmcacheSt
     events: 1234,
     losses: { lost_messages: 0, bridge_dropped: 0, bus_dropped: 0, malformed: 0, restarts: 0 },
     requests: { in_flight: 2, open_transfers: 1, completed: 9, timed_out: 0 },
-    hit_rate: { minute: 0.75, ten_minutes: null, hour: null, total: 0.5 },
+    hit_rate: { minute: 0.75, ten_minutes: null, hour: null, total: 0.5, by_minute: byMinute },
     adapters: [
       {
         l2_name: 'fs',
@@ -130,9 +131,12 @@ export function lmcacheStatus(overrides: Partial<LmcacheStatus> = {}): LmcacheSt
         store_tasks: 2,
         load_tasks: 1,
         failed_stores: 3,
+        store_gb_per_s: 1.5,
+        load_gb_per_s: null,
       },
     ],
     l1: { read: 1, written: 2, evicted: 3 },
+    l2: { evicted: 6 },
     failures: { 'l1_read_failure l1_retrieve not_found': 4 },
     models: [{ name: 'm1', ...share }],
     salts: [{ name: '', ...share }],

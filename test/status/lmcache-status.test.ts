@@ -42,7 +42,13 @@ const lmcacheShape = z.strictObject({
     completed: count,
     timed_out: count,
   }),
-  hit_rate: z.strictObject({ minute: share, ten_minutes: share, hour: share, total: share }),
+  hit_rate: z.strictObject({
+    minute: share,
+    ten_minutes: share,
+    hour: share,
+    total: share,
+    by_minute: z.array(share).length(60),
+  }),
   adapters: z.array(
     z.strictObject({
       l2_name: text,
@@ -51,9 +57,12 @@ const lmcacheShape = z.strictObject({
       store_tasks: count,
       load_tasks: count,
       failed_stores: count,
+      store_gb_per_s: z.number().positive().nullable(),
+      load_gb_per_s: z.number().positive().nullable(),
     }),
   ),
   l1: z.strictObject({ read: count, written: count, evicted: count }),
+  l2: z.strictObject({ evicted: count }),
   failures: z.record(text, count),
   models: shares,
   salts: shares,
@@ -123,18 +132,21 @@ test('what is shown of it has the keys of the interface, before and after events
   await bridge.send(
     bridgeFrames(0, [
       requestStart('r1'),
-      ['l2.store.completed', 1000, '', done],
+      ['l2.store.submitted', 998.5, '', { ...store, total_bytes: 3e9 }],
+      ['l2.store.completed', 1000, '', { ...done, bytes_transferred: 3e9 }],
+      ['l2.store.submitted', 1000, '', { ...store, task_id: 2, total_bytes: 1e9 }],
+      ['l2.store.completed', 1001, '', { ...done, task_id: 2, bytes_transferred: 1e9 }],
       ['mp.lookup_prefetch.end', 1000, 'r1', lookup],
       ['timeout.raised', 1000, '', { message: 'm', exception_type: 'Late', stacktrace: 's' }],
       ['other.type', 1000, '', {}],
     ]),
   );
-  expect(await reaches(running, ({ lmcache }) => lmcache?.events === 5)).toBe(true);
+  expect(await reaches(running, ({ lmcache }) => lmcache?.events === 8)).toBe(true);
   const { lmcache, sources } = await running.status();
   expect(lmcacheShape.parse(lmcache)).toEqual(lmcache);
   expect(lmcache).toMatchObject({
-    failures: { 'timeout Late': 1, l2_store: 2 },
-    adapters: [{ l2_name: 'fs', stored_bytes: 8, failed_stores: 2 }],
+    failures: { 'timeout Late': 1, l2_store: 4 },
+    adapters: [{ l2_name: 'fs', stored_bytes: 4e9, failed_stores: 4, store_gb_per_s: 1.5 }],
     contracts: { unknown_events: 1 },
   });
   expect(sources).toMatchObject([{ source: 'lmcache', connected: true, degraded: [] }]);

@@ -11,8 +11,8 @@ from lmcache.v1.mp_observability.event_bus import EventBus, EventSubscriber
 from kvrelay_lmcache.sender import Sender
 from kvrelay_lmcache.settings import Settings
 
-#: Drain lag is told to this part of a second: each change of the state is a message of its own on a quiet bus.
-LAG_DIGITS = 1
+#: Drain lag is told in milliseconds: each change of the state is a message of its own on a quiet bus.
+LAG_DIGITS = 3
 
 
 class BridgeSubscriber(EventSubscriber):  # type: ignore[misc]

@@ -24,8 +24,14 @@ export class HitRate {
   }
 
   /** 0 to 1, over so many minutes up to 60; null where nothing was asked for. */
-  over(minutes: number): number | null {
-    const requested = this.#requested.sum(minutes * MINUTE_PARTS);
-    return requested > 0 ? this.#hit.sum(minutes * MINUTE_PARTS) / requested : null;
+  over(minutes: number, skippedMinutes: number = 0): number | null {
+    const parts = [minutes * MINUTE_PARTS, skippedMinutes * MINUTE_PARTS] as const;
+    const requested = this.#requested.sum(...parts);
+    return requested > 0 ? this.#hit.sum(...parts) / requested : null;
+  }
+
+  /** Of each of the last 60 minutes, oldest first. */
+  byMinute(): (number | null)[] {
+    return Array.from({ length: 60 }, (_, minute) => this.over(1, 59 - minute));
   }
 }

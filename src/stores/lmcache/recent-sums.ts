@@ -30,11 +30,11 @@ export class RecentSums {
     this.#newestPart = part;
   }
 
-  /** Of the newest parts, the one under way among them. */
-  sum(parts: number = this.#sums.length): number {
+  /** Of so many parts, the newest of them the one under way or, with `skipped`, one before it. */
+  sum(parts: number = this.#sums.length, skipped: number = 0): number {
     const { length } = this.#sums;
     let sum = 0;
-    for (let back = 0; back < Math.min(parts, length); back++)
+    for (let back = skipped; back < Math.min(skipped + parts, length); back++)
       sum += this.#sums[(this.#newestPart + length - back) % length] as number;
     return sum;
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { BusEvent } from '../../../src/engines/lmcache/contracts.ts';
 import { AdapterTraffic } from '../../../src/stores/lmcache/adapter-traffic.ts';
 import { ALARM_KEYS, FailureWatch, WINDOW_S } from '../../../src/stores/lmcache/failure-watch.ts';
+import { HitRate } from '../../../src/stores/lmcache/hit-rate.ts';
 import { Pairs } from '../../../src/stores/lmcache/pairs.ts';
 import { RequestTracker } from '../../../src/stores/lmcache/request-tracker.ts';
 import { busEvent, objectKeys } from './bus-events.ts';
@@ -188,4 +189,26 @@ describe('FailureWatch', () => {
     watch.push(busEvent('L1_ALLOCATION_FAILED', { keys: objectKeys(50) }, { at: 1000 }));
     expect(watch.recentKeys).toBe(3);
   });
+});
+
+test('HitRate tells the share of tokens over a while, and of each minute', () => {
+  const rate = new HitRate();
+  const lookup = (at: number, requested_tokens: number, hit_tokens: number): BusEvent =>
+    busEvent('MP_LOOKUP_PREFETCH_END', { requested_tokens, hit_tokens }, { at });
+  expect([rate.over(1), rate.over(60)]).toEqual([null, null]);
+  rate.push(lookup(6000, 100, 100));
+  rate.push(lookup(6065, 100, 50));
+  rate.push(lookup(6119, 300, 0));
+  expect([rate.over(1), rate.over(10)]).toEqual([0.125, 0.3]);
+  const minutes = rate.byMinute();
+  expect([minutes.length, minutes.at(-1), minutes.at(-2), minutes.at(-3)]).toEqual([
+    60,
+    0.125,
+    1,
+    null,
+  ]);
+  rate.advance(6170);
+  expect([rate.over(1), rate.over(2)]).toEqual([null, 0.125]);
+  rate.advance(6119 + 3600);
+  expect(rate.over(60)).toBeNull();
 });
