@@ -24,6 +24,9 @@ export function createLmcacheSource(deps: LmcacheSourceDeps): LmcacheSource | nu
     : new LmcacheSource(deps, deps.config.lmcacheBridge);
 }
 
+/** Several times what a bridge sends with the settings it has by default: one message is read in one go. */
+const MAX_MESSAGE_BYTES = 64 << 20;
+
 /** Losses make the sums too small; after so long without one that is told no more. */
 const LOSS_NOTICE_MS = 300_000;
 
@@ -54,7 +57,7 @@ export class LmcacheSource {
         bind: false,
         topic: '',
         receiveHwm: config.engineReceiveHwm,
-        maxMessageBytes: config.engineMaxMessageBytes,
+        maxMessageBytes: Math.min(config.engineMaxMessageBytes, MAX_MESSAGE_BYTES),
         // The bridge is ours: there is no publisher whose losses would have to be repeated.
         compat: 'safe',
         sequencing: {

@@ -16,37 +16,40 @@ import { L1_CONTRACTS } from './contracts-l1.ts';
 import { L2_CONTRACTS } from './contracts-l2.ts';
 import { MP_CONTRACTS } from './contracts-mp.ts';
 
+/** Exact: a number up to 2^53, beyond that a bigint. */
+export type Int = number | bigint;
+
 /** Identity of an object in LMCache's storage. */
 export interface ObjectKey {
   readonly chunk_hash: Uint8Array;
   readonly model_name: string;
-  readonly kv_rank: number;
-  readonly object_group_id: number;
+  readonly kv_rank: Int;
+  readonly object_group_id: Int;
   /** Empty where requests are not isolated. */
   readonly cache_salt: string;
 }
 
 export interface BlockRecord {
   readonly req_id: string;
-  readonly new_block_ids: readonly number[];
-  readonly new_token_ids: readonly number[];
+  readonly new_block_ids: readonly Int[];
+  readonly new_token_ids: readonly Int[];
 }
 
 /** A timed section: phase, direction, device index, milliseconds, bytes, transfer key, start and end in seconds. */
 export type PhaseSample = readonly unknown[];
 
-/** What a type of the table is once it has been read. Integers beyond 2^53 stay exact. */
+/** What a type of the table is once it has been read. */
 export interface FieldValues {
-  readonly int: number | bigint;
+  readonly int: Int;
   readonly float: number;
   readonly bool: boolean;
   readonly text: string;
   readonly keys: readonly ObjectKey[];
   readonly objectMetas: readonly unknown[];
   readonly saltCounts: Readonly<Record<string, number>>;
-  readonly ints: readonly (number | bigint)[];
+  readonly ints: readonly Int[];
   readonly texts: readonly string[];
-  readonly intLists: readonly (readonly number[])[];
+  readonly intLists: readonly (readonly Int[])[];
   readonly hashes: readonly Uint8Array[];
   readonly hashesOrNil: readonly (Uint8Array | null)[];
   readonly blockRecords: readonly BlockRecord[];

@@ -4,7 +4,7 @@
  *
  * Only new blocks are reported, so that a re-use of a prefix is not seen, nor the moment of an eviction.
  */
-import type { BlockRecord } from '../../engines/lmcache/contracts.ts';
+import type { BlockRecord, Int } from '../../engines/lmcache/contracts.ts';
 import { type DeriverDeps, type Handlers, labelsOf } from './deriver.ts';
 import { Tracked } from './tracked.ts';
 
@@ -68,7 +68,7 @@ class Blocks {
 
   #use(
     key: string,
-    id: number,
+    id: Int,
     instance: string,
     model: string,
     tokens: string,
@@ -122,7 +122,7 @@ class Blocks {
     for (const owner of owners) this.#blocksOfRequest.get(owner)?.delete(key);
   }
 
-  #isSampled(id: number): boolean {
-    return (Math.imul(id, SPREAD) >>> 0) / 2 ** 32 < this.#deps.options.sampleRate;
+  #isSampled(id: Int): boolean {
+    return (Math.imul(Number(id), SPREAD) >>> 0) / 2 ** 32 < this.#deps.options.sampleRate;
   }
 }

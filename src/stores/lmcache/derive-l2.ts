@@ -1,4 +1,5 @@
 /** L2: tasks and chunks, and the throughput of each adapter from the pairs of its tasks. */
+import type { Int } from '../../engines/lmcache/contracts.ts';
 import type { LmcacheCounter } from '../../metrics/lmcache-families.ts';
 import type { LmcacheHistogram } from '../../metrics/lmcache-histograms.ts';
 import {
@@ -10,8 +11,6 @@ import {
   withSalt,
 } from './deriver.ts';
 import { Pairs } from './pairs.ts';
-
-type Int = number | bigint;
 
 export function deriveL2({ series }: DeriverDeps): Handlers {
   const countSalts = (

@@ -68,19 +68,30 @@ const DIRECTIONS = ['h2d', 'd2h'];
 
 /** A sample of another shape, or of nothing, moves nothing. */
 function addSample(series: DeriverDeps['series'], sample: PhaseSample): void {
-  if (sample.length !== SAMPLE_LENGTH) return;
-  const [phaseIndex, direction, device, elapsedMs, nbytes] = sample;
-  const phase = PHASES[Number(phaseIndex)];
+  const [phaseIndex, direction, device, elapsedMs, nbytes] = sample.map(plainOf);
+  const phase = typeof phaseIndex === 'number' ? PHASES[phaseIndex] : undefined;
+  if (sample.length !== SAMPLE_LENGTH || phase === undefined) return;
+  if (typeof elapsedMs !== 'number' || typeof nbytes === 'string') return;
   const bytes = Number(nbytes);
-  if (phase === undefined || typeof elapsedMs !== 'number' || !(elapsedMs > 0) || !(bytes > 0))
-    return;
+  if (!(elapsedMs > 0 && bytes > 0)) return;
   const seconds = elapsedMs / 1e3;
   const labels = {
     device_index: String(device),
-    direction: DIRECTIONS[Number(direction)] ?? String(direction),
+    direction: directionOf(direction),
   };
   if (phase === 'staging')
     series.observe('transfer_staging_throughput', bytes / seconds / NANOGIGA, labels);
   series.add('transfer_phase_bytes', Math.trunc(bytes), { ...labels, phase });
   series.add('transfer_phase_elapsed', seconds, { ...labels, phase });
+}
+
+function directionOf(direction: unknown): string {
+  return (typeof direction === 'number' && DIRECTIONS[direction]) || String(direction);
+}
+
+/** An object may refuse to become a number or a text, by an exception. */
+function plainOf(value: unknown): number | bigint | string | undefined {
+  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'string'
+    ? value
+    : undefined;
 }
