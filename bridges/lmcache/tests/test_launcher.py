@@ -51,6 +51,19 @@ def test_a_bus_that_lmcache_makes_has_the_bridge(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == f"kvrelay_lmcache: events on {one.endpoint}, replay on nothing\n"
 
 
+def test_the_start_of_lmcaches_own_observability_gets_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    import lmcache.v1.mp_observability.config as config
+
+    one = Settings(endpoint=free_endpoint(), replay_endpoint="")
+    monkeypatch.setattr(BUS, "init_event_bus", bridged(BUS.init_event_bus, one))
+    bus = config.init_observability(config.ObservabilityConfig(metrics_enabled=False, tracing_enabled=False))
+    receiver = Receiver(bus._registered_subscribers[0].sender, one.endpoint)
+    bus.publish(EVENT.Event(EVENT.EventType.MP_REQUEST_END, session_id="r1"))
+    assert [session for _, _, session, _ in receiver.events(1)] == ["r1"]
+    receiver.close()
+    bus.stop()
+
+
 def test_a_bus_that_is_disabled_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     bus = bridged(BUS.init_event_bus, Settings(endpoint="tcp://nowhere.invalid:1"))(config=BUS.EventBusConfig(enabled=False))
     assert not bus.has_subscribers(EVENT.EventType.MP_REQUEST_START)
