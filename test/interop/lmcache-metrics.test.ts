@@ -145,7 +145,8 @@ test.skipIf(!canRun(newest))(
     const { sources } = (await (
       await fetch(`${relay.httpUrl}/api/status`)
     ).json()) as StatusSnapshot;
-    expect(sources).toMatchObject([{ suspect: true, degraded: [{ code: 'lmcache_events_lost' }] }]);
+    expect(sources[0]?.suspect).toBe(true);
+    expect(sources[0]?.degraded.map(({ code }) => code)).toContain('lmcache_events_lost');
     console.log(`flooded: ${result.dropped} of ${result.events} events dropped, all counted`);
   },
 );

@@ -63,7 +63,7 @@ DEFAULTS = ["vllm==0.33.0", "sglang==0.5.23", "lmcache==0.5.6", "mooncake-master
 HISTORY = (["vllm==" + v for v in ("0.9.0", "0.9.2", "0.10.2", "0.14.0", "0.17.0", "0.20.0", "0.22.0", "0.24.0",
                                    "0.26.0", "0.30.0")]
            + ["sglang==" + v for v in ("0.4.6.post5", "0.4.8", "0.5.9", "0.5.17", "0.5.20", "0.5.22")]
-           + ["ai-dynamo==1.6.0", "lmcache==0.5.1"])
+           + ["ai-dynamo==1.6.0", *("lmcache==0.5." + n for n in "12345")])
 
 # shared objects that mooncake's binaries want from the system (InfiniBand user-space
 # libraries); unpacked from Debian packages beside the wheels, nothing is installed

@@ -24,6 +24,9 @@ class Workload:
         self.rng = random.Random(seed)
         self.ObjectKey = ObjectKey
         self.is_newest = "MP_TRANSFER_PHASE_SAMPLES" in self.known
+        from lmcache._version import version_tuple
+
+        self.version = version_tuple[:3]
         self.salts = [*SALTS, *(f"salt-{n}" for n in range(salts))]
         self.open: list[list[tuple]] = []
         self.requests = 0
@@ -38,10 +41,9 @@ class Workload:
         return [self.key() for _ in range(self.rng.randint(1, most))]
 
     def l1(self, keys, meta=False):
-        if not self.is_newest:
-            return {"keys": keys}
-        out = {"l1_tag": self.rng.choice(("l1-0", "l1-1")), "keys": keys}
-        if meta:
+        tag = self.rng.choice(("l1-0", "l1-1")) if self.is_newest else None
+        out = {"l1_tag": tag, "keys": keys} if self.version >= (0, 5, 6) else {"keys": keys}
+        if meta and self.version >= (0, 5, 3):
             out["meta"] = [types.SimpleNamespace(size_bytes=1 << 20, backend="dram") for _ in keys]
         return out
 
@@ -110,7 +112,7 @@ class Workload:
                     done["cache_salt"] = salt
                 if self.is_newest:
                     move["transfer_key"] = done["transfer_key"] = f"{sid}#0"
-                else:
+                if self.version < (0, 5, 2):
                     del done["num_tokens"]
                 pair = [(f"MP_{kind}_START", sid, move, rng.random()), (f"MP_{kind}_END", sid, done, rng.random() / 2)]
                 if rng.random() < 0.1:

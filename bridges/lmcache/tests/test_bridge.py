@@ -33,14 +33,14 @@ def bus() -> Iterator[Any]:
 
 
 def published(bus: Any) -> list[tuple[str, str, dict[str, Any]]]:
-    rows = lmcache_bus.samples(EVENT) if "MP_TOKENS" in EVENT.EventType.__members__ else older_samples()
+    rows = older_samples() if "SM_READ_PREFETCHED" in EVENT.EventType.__members__ else lmcache_bus.samples(EVENT)
     for name, session, metadata in rows:
         bus.publish(EVENT.Event(EVENT.EventType[name], metadata=metadata, session_id=session))
     return rows
 
 
 def older_samples() -> list[tuple[str, str, dict[str, Any]]]:
-    steps = Workload(EVENT, 1).steps(500)
+    steps = Workload(EVENT, 1).steps(900)
     return [(name, session, metadata) for name, session, metadata, _, _ in steps if name != "TRACE_CALL"]
 
 
