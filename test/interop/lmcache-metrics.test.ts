@@ -135,7 +135,7 @@ test.skipIf(!canRun(newest))(
     const bridge = await freePorts(2);
     const relay = await startRelay(bridge, bridge + 1);
     const ports = ['--port', String(bridge), '--replay-port', String(bridge + 1)];
-    const flood = ['--events', '20000', '--queue-events', '2000', '--flood'];
+    const flood = ['--events', '20000', '--queue-events', '50', '--flood'];
     const result = await playBus(['--version', newest.version, ...ports, ...flood]);
     expect(result.dropped).toBeGreaterThan(0);
     expect(result.exceptions).toEqual({});
