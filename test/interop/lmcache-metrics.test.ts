@@ -33,7 +33,18 @@ async function startRelay(bridge: number, replay: number): Promise<RunProcess> {
   const from = ['--lmcache-bridge', `tcp://127.0.0.1:${bridge}`];
   const again = ['--lmcache-replay', `tcp://127.0.0.1:${replay}`];
   const all = ['--lmcache-sample-percent', '100', '--lmcache-pair-timeout-s', '1000000'];
-  const flags = [...engine, '--block-size', '16', ...servesAt, ...from, ...again, ...all];
+  // A bus that is busy making its events answers late, and says nothing more afterwards.
+  const patient = ['--replay-idle-ms', '20000'];
+  const flags = [
+    ...engine,
+    '--block-size',
+    '16',
+    ...servesAt,
+    ...from,
+    ...again,
+    ...patient,
+    ...all,
+  ];
   const relay = new RunProcess(['run', ...flags]);
   cleanups.push(() => relay.stop());
   const until = performance.now() + TIMEOUT_MS;
