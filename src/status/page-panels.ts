@@ -91,9 +91,6 @@ function showPanels(parent, rank, history) {
   }
 }
 
-const SOURCE_COLUMNS = ['Connection', 'Objects', 'Last number', 'Messages lost', 'Given up',
-  'Comparison', 'Blocks placed', 'Events from'];
-
 function comparisonText(reconciliation) {
   if (reconciliation === null) return ['no master to ask', ''];
   const { state, age_ms } = reconciliation;
@@ -101,17 +98,17 @@ function comparisonText(reconciliation) {
   return [age_ms === null ? 'none yet' : ageText(age_ms), ''];
 }
 
-function sourceCells({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation,
+function sourceRows({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation,
   placement }) {
   return [
-    connected ? ['connected', 'good'] : ['not connected', 'bad'],
-    [countText(objects) + (suspect ? ', suspect' : ''), suspect ? 'warn' : ''],
-    last_seq ?? NOTHING,
-    [countText(counters.lost_messages), alarm(counters.lost_messages)],
-    countText(counters.invalidated_objects),
-    comparisonText(reconciliation),
-    placement === null ? NOTHING : countText(placement.placed_blocks),
-    endpoint,
+    ['Connection', connected ? ['connected', 'good'] : ['not connected', 'bad']],
+    ['Endpoint', endpoint],
+    ['Objects', [countText(objects) + (suspect ? ', suspect' : ''), suspect ? 'warn' : '']],
+    ['Last sequence number', last_seq ?? NOTHING],
+    ['Messages lost', [countText(counters.lost_messages), alarm(counters.lost_messages)]],
+    ['Objects given up', countText(counters.invalidated_objects)],
+    ['Comparison with the master', comparisonText(reconciliation)],
+    ['Blocks placed at routers', placement === null ? NOTHING : countText(placement.placed_blocks)],
   ];
 }
 
@@ -119,9 +116,10 @@ function showSources(snapshot) {
   // LMCache holds no objects; it has tables of its own.
   const sources = snapshot.sources.filter(({ source }) => source !== 'lmcache');
   byId('sources').hidden = sources.length === 0;
-  if (sources.length === 0) return;
-  showPanel(byId('source-panels'), 'panel-sources', 'Store sources', SOURCE_COLUMNS,
-    sources.map((source) => [source.source, sourceCells(source)]));
+  for (const source of sources) {
+    const rows = sourceRows(source).map(([label, cell]) => [label, [cell]]);
+    showPanel(byId('source-panels'), 'source-' + source.source, source.source, ['Value'], rows);
+  }
 }
 
 function showSettings({ settings, plane }) {

@@ -65,7 +65,7 @@ const BODY = `
   </section>
   <section id="sources" aria-labelledby="sources-title" hidden>
     <h2 id="sources-title">Store sources</h2>
-    <div class="list" id="source-panels"></div>
+    <div class="panels" id="source-panels"></div>
   </section>
   <section id="lmcache" aria-labelledby="lmcache-title" hidden>
     <h2 id="lmcache-title">LMCache</h2>
