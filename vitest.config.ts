@@ -4,6 +4,7 @@ import { closingCounts, missingServers } from './test/support/closing-counts.ts'
 /** What measures times, rates and memory, or waits for less than a busy machine may take. */
 const TIMED = [
   'test/{trials,integration,router,sinks,status,listener}/**/*.test.ts',
+  'test/cli/inspect.test.ts',
   'test/indexer/local-indexer.test.ts',
   'test/kernel/tables.test.ts',
 ];

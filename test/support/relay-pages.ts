@@ -47,7 +47,11 @@ export abstract class RelayPages {
   }
 
   async text(path: string): Promise<string> {
-    return (await fetch(`${this.httpUrl}${path}`)).text();
+    // A connection that is kept can be closed in the moment of its next use, when this process was busy meanwhile.
+    const headers = { connection: 'close' };
+    const response = await fetch(`${this.httpUrl}${path}`, { headers });
+    if (!response.ok) throw new Error(`${path} answers ${response.status}`);
+    return response.text();
   }
 
   async status(): Promise<StatusSnapshot> {
