@@ -7,7 +7,7 @@
  * CI plays 2,000 seeds, the same each time, and `npm run test:faults` ten times as many; two test files share
  * them. KVRELAY_SEED begins with another one, KVRELAY_RUNS plays more or fewer:
  *
- *     KVRELAY_SEED=100000 KVRELAY_RUNS=50000 npx vitest run test/simulation
+ *     KVRELAY_SEED=100000 KVRELAY_RUNS=50000 npx vitest run test/simulation/histories
  */
 import { expect, test, vi } from 'vitest';
 import { scaled } from '../support/whole.ts';
