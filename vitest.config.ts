@@ -1,16 +1,40 @@
 import type { ViteUserConfig } from 'vitest/config';
 import { closingCounts, missingServers } from './test/support/closing-counts.ts';
 
+/** What measures times, rates and memory, or waits for less than a busy machine may take. */
+const TIMED = [
+  'test/{trials,integration,router,sinks,status,listener}/**/*.test.ts',
+  'test/cli/inspect.test.ts',
+  'test/indexer/local-indexer.test.ts',
+  'test/kernel/tables.test.ts',
+];
+const ELSEWHERE = ['test/peers/**', 'test/interop/**'];
+
 const config: ViteUserConfig = {
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/peers/**', 'test/interop/**'],
     // A worker thread that holds a ZeroMQ socket aborts the whole process when it ends.
     pool: 'forks',
     testTimeout: 30_000,
     hookTimeout: 30_000,
     passWithNoTests: false,
     reporters: ['default', closingCounts(missingServers)],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'untimed',
+          include: ['test/**/*.test.ts'],
+          exclude: [...ELSEWHERE, ...TIMED],
+          // Also on a machine of two cores, where vitest would take one.
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        // One file at a time, when all others have ended.
+        test: { name: 'timed', include: TIMED, exclude: ELSEWHERE, fileParallelism: false },
+      },
+    ],
   },
 };
 

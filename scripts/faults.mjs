@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { offerNatsServer } from './nats-server.mjs';
 import { ensureBuilt, ensureInstalled, fail, ROOT, runVitest, say } from './setup.mjs';
 
-/** What a test file with a whole form asks for, itself or through whole.ts. */
-const HAS_WHOLE_FORM = /KVRELAY_FAULTS|support\/whole\.ts/;
+/** What a test file with a whole form asks for, itself or through one of these. */
+const HAS_WHOLE_FORM = /KVRELAY_FAULTS|support\/whole\.ts|play-seeds\.ts/;
 
 function filesWithWholeForm() {
   const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });

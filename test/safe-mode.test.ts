@@ -10,7 +10,7 @@ import { type Compat, DIVERGENCES } from '../src/protocol/compat.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from './support/batches.ts';
 import { InProcessRelay } from './support/in-process-relay.ts';
 import { mooncakeEvent } from './support/mooncake-messages.ts';
-import { pipelineConfigOf } from './support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from './support/scenarios.ts';
 
 interface DecodedEvent {
   storage_tier: string;
@@ -45,16 +45,8 @@ interface PlayOptions {
 }
 
 function play(compat: Compat, payloads: unknown[], options: PlayOptions = {}): Played {
-  const settings = {
-    kv_block_size: 4,
-    batching_timeout_ms: 0,
-    dp_rank: 0,
-    worker_id: '7',
-    image_token_id: null,
-    video_token_id: null,
-  };
   const { engine = 'vllm', fullReports = false, maxMessageBytes } = options;
-  const config = { ...pipelineConfigOf(settings, compat), fullReports };
+  const config = { ...pipelineConfigOf(PLAIN_SETTINGS, compat), fullReports };
   const relay = new InProcessRelay(config, maxMessageBytes, engine);
   for (const [sequence, payload] of payloads.entries()) relay.push(batchFrames(payload, sequence));
   relay.stop();

@@ -87,7 +87,6 @@ interface KernelExports {
   countStored(table: number, list: number, count: number, maxEntries: number): number;
   releaseRemoved(table: number, list: number, count: number): number;
   tagOf(table: number, low: number, high: number): number;
-  copyKeys(table: number, out: number): number;
   namespaceOf(table: number, low: number, high: number, out: number): number;
   markNamespace(
     table: number,

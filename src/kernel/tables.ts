@@ -6,7 +6,7 @@
  *          entry, 40 to 80 in NamespaceTable; an empty table takes 1,032 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
-import { U64List } from './u64-list.ts';
+import type { U64List } from './u64-list.ts';
 
 function newTable(wide: boolean): number {
   const table = wasm.newTable(wide ? 1 : 0) >>> 0;
@@ -38,13 +38,6 @@ class KeyTable {
   /** Ends the table's life; nothing may be called after it. */
   free(): void {
     wasm.freeTable(this.table);
-  }
-
-  /** All keys, in no order; they live as long as any list of the current native batch. */
-  keys(): U64List {
-    const list = new U64List(this.size);
-    list.length = wasm.copyKeys(this.table, list.address);
-    return list;
   }
 }
 

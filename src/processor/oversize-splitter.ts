@@ -9,7 +9,7 @@
  */
 import { EncodeBuffer, MAX_BLOCK_BYTES } from '../kernel/encode-buffer.ts';
 import { MAX_ENVELOPE_HEAD_BYTES } from '../protocol/envelope.ts';
-import { PlacementEvent } from '../protocol/placement-event.ts';
+import type { PlacementEvent } from '../protocol/placement-event.ts';
 import { RouterEventEncoder } from '../protocol/router-event.ts';
 import type { Stage } from '../stage.ts';
 
@@ -96,20 +96,16 @@ function sessionBytes({ sessionId }: PlacementEvent): number {
 }
 
 function part(event: PlacementEvent, start: number, end: number): PlacementEvent {
-  const { type, dpRank, storageTier, blockHashes, tokensHashes, arrivedAtMs } = event;
-  const result = new PlacementEvent(
-    type,
-    dpRank,
-    storageTier,
+  const { blockHashes, tokensHashes, mmInfos } = event;
+  const result = event.withLists(
     blockHashes.slice(start, end - start),
     tokensHashes?.slice(start, end - start) ?? null,
-    arrivedAtMs,
   );
-  result.hasParent = start > 0 || event.hasParent;
-  result.parentLow = start > 0 ? blockHashes.lowAt(start - 1) : event.parentLow;
-  result.parentHigh = start > 0 ? blockHashes.highAt(start - 1) : event.parentHigh;
-  result.mmInfos = event.mmInfos?.slice(start, end) ?? null;
-  result.sessionId = event.sessionId;
-  result.rawEventId = event.rawEventId;
+  if (start > 0) {
+    result.hasParent = true;
+    result.parentLow = blockHashes.lowAt(start - 1);
+    result.parentHigh = blockHashes.highAt(start - 1);
+  }
+  result.mmInfos = mmInfos?.slice(start, end) ?? null;
   return result;
 }

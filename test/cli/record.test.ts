@@ -11,7 +11,7 @@ import { InProcessRelay } from '../support/in-process-relay.ts';
 import { eventually, ZmqCollector } from '../support/plane-collector.ts';
 import { eventsOf } from '../support/published-events.ts';
 import { RunProcess } from '../support/run-process.ts';
-import { pipelineConfigOf } from '../support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from '../support/scenarios.ts';
 import { CliProcess, messagesIn, temporaryFolder } from './record-process.ts';
 
 const DEMO = fileURLToPath(new URL('../../assets/demo.kvrec', import.meta.url));
@@ -111,9 +111,7 @@ const plantedBatches: readonly unknown[] = [
 ];
 
 function blocksOf(messages: readonly (readonly Uint8Array[])[]): unknown[] {
-  const settings = { kv_block_size: 4, batching_timeout_ms: null, dp_rank: 0, worker_id: '7' };
-  const none = { image_token_id: null, video_token_id: null };
-  const relay = new InProcessRelay(pipelineConfigOf({ ...settings, ...none }, 'safe'));
+  const relay = new InProcessRelay(pipelineConfigOf(PLAIN_SETTINGS, 'safe'));
   for (const frames of messages) relay.push(frames);
   const events = relay.published.flatMap(({ payload }) => eventsOf(payload));
   return events.map(({ kind, tier, parent, hashes }) => ({ kind, tier, parent, hashes }));

@@ -10,7 +10,7 @@ import {
   RecordingWriter,
 } from '../../src/cli/recording.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
-import { pipelineConfigOf } from '../support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from '../support/scenarios.ts';
 
 const header: RecordingHeader = {
   format: 'kvrelay-recording',
@@ -205,14 +205,7 @@ describe('the recording of the demo', () => {
   test('shows what a relay does: removals that pass, removals held back, merged events', () => {
     const reader = new RecordingReader(readFileSync(path));
     const relay = new InProcessRelay(
-      pipelineConfigOf({
-        kv_block_size: reader.header.block_size ?? 0,
-        batching_timeout_ms: null,
-        dp_rank: 0,
-        worker_id: '1',
-        image_token_id: null,
-        video_token_id: null,
-      }),
+      pipelineConfigOf({ ...PLAIN_SETTINGS, kv_block_size: reader.header.block_size ?? 0 }),
     );
     for (const { frames } of reader.messages()) relay.push(frames);
     const { metrics } = relay;

@@ -20,7 +20,7 @@ import type {
 } from '../../src/protocol/native-batch.ts';
 import { batch, batchFrames, tokensFrom } from '../support/batches.ts';
 import { framesOf, InProcessRelay } from '../support/in-process-relay.ts';
-import { pipelineConfigOf } from '../support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from '../support/scenarios.ts';
 import { readJsonLines } from '../support/vectors.ts';
 
 type Engine = 'vllm' | 'sglang' | 'trtllm';
@@ -75,15 +75,7 @@ function read(engine: Engine, payload: Uint8Array): NativeBatch {
 }
 
 function safeRelay(engine: Engine): InProcessRelay {
-  const settings = {
-    kv_block_size: 4,
-    batching_timeout_ms: 0,
-    dp_rank: 0,
-    worker_id: '42',
-    image_token_id: null,
-    video_token_id: null,
-  };
-  return new InProcessRelay(pipelineConfigOf(settings, 'safe'), undefined, engine);
+  return new InProcessRelay(pipelineConfigOf(PLAIN_SETTINGS, 'safe'), undefined, engine);
 }
 
 /** Positions of the array form; the map form has the same names and some more. */

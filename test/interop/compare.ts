@@ -16,16 +16,23 @@ export interface LiveBlocks {
   live(): readonly string[];
 }
 
-export function liveDifference(plane: LiveBlocks, truth: LiveBlocks): LiveDifference {
-  return setDifference(plane.live(), truth.live());
-}
-
-export function setDifference(held: readonly string[], wanted: readonly string[]): LiveDifference {
-  const [have, should] = [new Set(held), new Set(wanted)];
+/** A block that one side has more often than the other is a difference too. */
+export function liveDifference(router: LiveBlocks, wanted: LiveBlocks): LiveDifference {
+  const [have, should] = [new Set(numbered(router.live())), new Set(numbered(wanted.live()))];
   return {
     missing: [...should].filter((block) => !have.has(block)).slice(0, SHOWN),
     wrong: [...have].filter((block) => !should.has(block)).slice(0, SHOWN),
   };
+}
+
+/** Blocks that come again are told apart, so that sets of them count. */
+function numbered(blocks: readonly string[]): string[] {
+  const copies = new Map<string, number>();
+  return blocks.map((block) => {
+    const copy = (copies.get(block) ?? 0) + 1;
+    copies.set(block, copy);
+    return copy === 1 ? block : `${block}, copy ${copy}`;
+  });
 }
 
 /**

@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { etcdServerAvailable, startEtcdServer } from '../support/etcd-server.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { canRunTrials, EngineTrial, temporaryFolder } from './engine-trial.ts';
+import { emptyRegistry } from './places.ts';
 import { answersOf, pause } from './router-trial.ts';
-import { emptyRegistry } from './stock-trial.ts';
 
 const AWAY_MS = 20_000;
 /** From a second before the outage to a few seconds after it. */

@@ -27,6 +27,8 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 30_000;
 
+export type PeerProgram = 'dynamo_worker' | 'dynamo_router' | 'dynamo_frontend';
+
 type Line = Readonly<Record<string, unknown>>;
 
 /** One block as the router has it. */
@@ -64,7 +66,7 @@ export class DynamoPeer {
   readonly #lines: Line[] = [];
   #tail = '';
 
-  private constructor(program: string, flags: readonly string[], env: Record<string, string>) {
+  private constructor(program: PeerProgram, flags: readonly string[], env: Record<string, string>) {
     const path = fileURLToPath(new URL(`../peers/${program}.py`, import.meta.url));
     this.#child = spawn(DYNAMO_PYTHON, [path, ...flags], {
       env: { ...process.env, ...env },
@@ -85,7 +87,7 @@ export class DynamoPeer {
   }
 
   static async start(
-    program: 'dynamo_worker' | 'dynamo_router' | 'dynamo_frontend',
+    program: PeerProgram,
     flags: readonly string[],
     env: Record<string, string> = {},
   ): Promise<DynamoPeer> {

@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import type { RelayPages } from '../support/relay-pages.ts';
 import { canRunTrials, EngineTrial } from './engine-trial.ts';
+import { emptyRegistry } from './places.ts';
 import { answersOf, blocksOf, pause, until } from './router-trial.ts';
-import { emptyRegistry } from './stock-trial.ts';
 
 async function startTrial(seconds: number): Promise<EngineTrial> {
   const folder = `--discovery-dir=${emptyRegistry()}`;

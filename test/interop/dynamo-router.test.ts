@@ -1,22 +1,26 @@
 /** A stock KvRouter follows kvrelay, which it finds by discovery: what was sent is what it holds. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Worker } from '../../src/worker.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { RunProcess } from '../support/run-process.ts';
-import { DYNAMO_PYTHON, DynamoPeer } from './dynamo-peers.ts';
-import { makePlace, type Place, startPeer, startRelay } from './stock-trial.ts';
+import { DYNAMO_PYTHON, type DynamoPeer } from './dynamo-peers.ts';
+import { makePlace, type Place } from './places.ts';
+import { pause, RelayHere, SAYS_CHANGES, startPeer } from './router-trial.ts';
 
 async function startBoth(
   place: Place,
   flags: readonly string[] = [],
-): Promise<{ engine: EngineStub; relay: Worker }> {
+): Promise<{ engine: EngineStub; relay: RelayHere }> {
   const engine = await EngineStub.start();
   onTestFinished(() => engine.close());
-  const relay = await startRelay(place, engine.endpoint, flags);
+  const relay = await RelayHere.startIn(place, engine.endpoint, flags);
   await engine.subscribed();
   return { engine, relay };
+}
+
+function startRouter({ shared }: Place): Promise<DynamoPeer> {
+  return startPeer('dynamo_router', [...shared, SAYS_CHANGES]);
 }
 
 /** A store whose tokens follow from its first hash: equal tokens below one parent are one block to a router. */
@@ -25,8 +29,8 @@ function store(hashes: readonly number[], parent: number | null = null): unknown
   return storeEvent(hashes, parent, { token_ids: tokensFrom(first * 100, hashes.length * 4) });
 }
 
-function rankOf(relay: Worker, index = 0) {
-  const rank = relay.status().ranks[index];
+function rankOf(relay: RelayHere, index = 0) {
+  const rank = relay.worker.status().ranks[index];
   if (rank === undefined) throw new Error('no such rank');
   return rank;
 }
@@ -40,9 +44,9 @@ function chains(router: DynamoPeer, dpRank = 0): (number | null)[][] {
 }
 
 /** The router has seen the record by then, and subscribed: what it misses before is lost to a live-only source. */
-async function joined(relay: Worker): Promise<void> {
-  expect(await eventually(() => relay.ready().ready, 10_000)).toBe(true);
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+async function joined(relay: RelayHere): Promise<void> {
+  await relay.ready();
+  await pause(1000);
 }
 
 function senderTo(engine: EngineStub): (...events: unknown[]) => Promise<void> {
@@ -60,7 +64,7 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   ] as const)('follows a source on %s, found in %s', async (plane, discovery) => {
     const place = await makePlace({ eventPlane: plane, discovery });
     await startPeer('dynamo_worker', place.shared);
-    const router = await startPeer('dynamo_router', place.shared);
+    const router = await startRouter(place);
     const { engine, relay } = await startBoth(place);
     await joined(relay);
     const send = senderTo(engine);
@@ -81,7 +85,7 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);
     await send(store([301]));
     expect(await eventually(() => router.index.length === 1, 10_000)).toBe(true);
-    await relay.stop();
+    await relay.worker.stop();
     expect(await eventually(() => router.index.length === 0, 5_000)).toBe(true);
   });
 
@@ -89,7 +93,7 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     const place = await makePlace({ eventPlane: plane });
     const ranks = ['--dp-size', '2'];
     await startPeer('dynamo_worker', [...place.shared, ...ranks]);
-    const router = await startPeer('dynamo_router', place.shared);
+    const router = await startRouter(place);
     const { engine, relay } = await startBoth(place, [...ranks, '--engine-sockets', 'shared']);
     await joined(relay);
     await engine.send(batchFrames(batch([store([101, 102])], 0), 0));
@@ -102,8 +106,8 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
 
   test('follows the successor of a worker, under the new id, with all that the engine holds', async () => {
     const place = await makePlace({ eventPlane: 'zmq' });
-    const first = await DynamoPeer.start('dynamo_worker', place.shared);
-    const router = await startPeer('dynamo_router', place.shared);
+    const first = await startPeer('dynamo_worker', place.shared);
+    const router = await startRouter(place);
     const { engine, relay } = await startBoth(place);
     await joined(relay);
     const send = senderTo(engine);
@@ -132,11 +136,11 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     const place = await makePlace({ eventPlane: 'zmq' });
     const { engine, relay } = await startBoth(place);
     await startPeer('dynamo_worker', [...place.shared, '--publish', engine.endpoint]);
-    const router = await startPeer('dynamo_router', place.shared);
+    const router = await startRouter(place);
     const isAmbiguous = (): boolean =>
       rankOf(relay).degraded.some(({ code }) => code === 'ambiguous_source');
     expect(await eventually(isAmbiguous, 10_000)).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await pause(1500);
     await senderTo(engine)(store([101, 102]));
     await eventually(() => chains(router).length === 2, 10_000);
     expect(chains(router)).toEqual([
@@ -150,13 +154,13 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
   test('is back within seconds after a relay was killed and started again', async () => {
     const place = await makePlace({ eventPlane: 'nats' });
     await startPeer('dynamo_worker', place.shared);
-    const router = await startPeer('dynamo_router', place.shared);
+    const router = await startRouter(place);
     const engine = await EngineStub.start();
     onTestFinished(() => engine.close());
     const flags = ['run', '--engine-endpoint', engine.endpoint, '--http', '127.0.0.1:0'];
     const first = new RunProcess([...flags, ...place.shared]);
     await first.ready();
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await pause(1000);
     const send = senderTo(engine);
     await send(store([101]));
     expect(await eventually(() => router.index.length === 1, 10_000)).toBe(true);
@@ -170,7 +174,7 @@ describe.skipIf(DYNAMO_PYTHON === '')('a stock KvRouter', () => {
     // Its record alone makes the router forget what the dead source had told.
     expect(await eventually(() => router.index.length === 0, 10_000)).toBe(true);
     expect(performance.now() - startedMs).toBeLessThan(5000);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pause(500);
     await send(store([201]));
     await eventually(() => router.index.length === 1, 10_000);
     expect(chains(router)).toEqual([[null, 201]]);

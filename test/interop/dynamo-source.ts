@@ -16,7 +16,8 @@ import { DiscoveryPlace } from '../support/discovery-place.ts';
 import { FakeIndex } from '../support/fake-index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { NO_HOLD } from '../support/no-hold.ts';
-import { DynamoPeer } from './dynamo-peers.ts';
+import type { DynamoPeer } from './dynamo-peers.ts';
+import { SAYS_CHANGES, startPeer } from './router-trial.ts';
 
 const PUBLISHER = 0xabc123;
 export const KEPT_EVENTS = 8;
@@ -61,15 +62,7 @@ export async function startSource(
     `--nats-server=${server.url}`,
     `--request-plane=${requestPlane}`,
   ];
-  const startPeer = async (
-    program: 'dynamo_worker' | 'dynamo_router',
-    flags: string[] = [],
-  ): Promise<DynamoPeer> => {
-    const peer = await DynamoPeer.start(program, [...place, ...flags]);
-    onTestFinished(() => peer.stop());
-    return peer;
-  };
-  await startPeer('dynamo_worker');
+  await startPeer('dynamo_worker', place);
   const workerId = await registry.instanceId({
     namespace,
     component: 'backend',
@@ -114,7 +107,7 @@ export async function startSource(
     hold.publish({ sequence: sequence++, eventCount: batch.length, envelope });
   };
   const startRouter = (...flags: string[]): Promise<DynamoPeer> =>
-    startPeer('dynamo_router', flags);
+    startPeer('dynamo_router', [...place, SAYS_CHANGES, ...flags]);
   return { index, metrics, workerId, service, publish, startRouter };
 }
 

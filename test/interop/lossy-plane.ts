@@ -7,8 +7,8 @@ import { onTestFinished } from 'vitest';
 import { startNatsServer } from '../support/nats-server.ts';
 import { ZmqBroker } from '../support/zmq-broker.ts';
 import type { DynamoPeer } from './dynamo-peers.ts';
+import { emptyRegistry } from './places.ts';
 import { RelayHere, startPeer } from './router-trial.ts';
-import { emptyRegistry } from './stock-trial.ts';
 
 /** Whether the message with this envelope is lost. */
 type Drops = (envelope: Uint8Array) => boolean;

@@ -3,23 +3,16 @@
  * the relay's index holds, whenever the router came.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Worker } from '../../src/worker.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { etcdServerAvailable } from '../support/etcd-server.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { type DynamoPeer, hasDynamo } from './dynamo-peers.ts';
-import {
-  expectSameBlocks,
-  makePlace,
-  passedOn,
-  type Surroundings,
-  startPeer,
-  startRelay,
-} from './stock-trial.ts';
+import { makePlace, type Surroundings } from './places.ts';
+import { expectSame, RelayHere, startPeer } from './router-trial.ts';
 
 interface Trial {
-  readonly relay: Worker;
+  readonly relay: RelayHere;
   readonly startRouter: (...flags: string[]) => Promise<DynamoPeer>;
   readonly send: (...events: unknown[]) => Promise<void>;
   /** One engine message with a chain of `blockCount` blocks that no other has; numbers count from 1. */
@@ -36,9 +29,9 @@ async function startTrial(
   onTestFinished(() => engine.close());
   const place = await makePlace(surroundings);
   await startPeer('dynamo_worker', place.shared);
-  const relay = await startRelay(place, engine.endpoint, flags);
+  const relay = await RelayHere.startIn(place, engine.endpoint, flags);
   await engine.subscribed();
-  expect(await eventually(() => relay.ready().ready, 10_000)).toBe(true);
+  await relay.ready();
 
   let sequence = 0;
   let stored = 0;
@@ -52,7 +45,7 @@ async function startTrial(
   };
   const startRouter = (...more: string[]): Promise<DynamoPeer> =>
     startPeer('dynamo_router', [...place.shared, ...more]);
-  return { relay, startRouter, send, storeChain, passed: () => passedOn(relay, sequence - 1) };
+  return { relay, startRouter, send, storeChain, passed: () => relay.passed(sequence - 1) };
 }
 
 const MATRIX = (['nats', 'zmq'] as const).flatMap((eventPlane) =>
@@ -76,18 +69,18 @@ describe.each(MATRIX)(
         await send(storeEvent([9001, 9002], 2000, { medium: 'CPU' }));
         await passed();
         const router = await startRouter();
-        expect(await expectSameBlocks(router, relay)).toHaveLength(2002);
+        expect(await expectSame(router, relay)).toHaveLength(2002);
 
         await storeChain(3);
         await send(removeEvent([51]), removeEvent([9001], { medium: 'CPU' }));
         await passed();
         // The chain's second half goes with its 51st block.
-        expect(await expectSameBlocks(router, relay)).toHaveLength(1954);
+        expect(await expectSame(router, relay)).toHaveLength(1954);
 
         await send({ type: 'AllBlocksCleared' });
         await storeChain(5);
         await passed();
-        expect(await expectSameBlocks(router, relay)).toHaveLength(5);
+        expect(await expectSame(router, relay)).toHaveLength(5);
       },
     );
   },
@@ -120,7 +113,7 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
       isBusy = false;
       await live;
       await trial.passed();
-      const rows = await expectSameBlocks(router, relay);
+      const rows = await expectSame(router, relay);
       expect(rows).toHaveLength(50_000 + chains);
     },
   );

@@ -1,13 +1,13 @@
 /** What a stock router makes of prompts, beside what `/api/match` of the relay that it follows says. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { STORAGE_TIERS, type StorageTier } from '../../src/protocol/storage-tier.ts';
-import type { Worker } from '../../src/worker.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { fixedSeed } from '../support/properties.ts';
 import { TieredCache } from '../support/tiered-cache.ts';
 import { hasDynamo, type OverlapScores, type Prompt } from './dynamo-peers.ts';
-import { expectSameBlocks, makePlace, passedOn, startPeer, startRelay } from './stock-trial.ts';
+import { makePlace } from './places.ts';
+import { expectSame, RelayHere, startPeer } from './router-trial.ts';
 
 const RANKS = 2;
 const EVENTS = 1500;
@@ -55,7 +55,7 @@ interface Match {
   readonly blocks: Readonly<Record<StorageTier, number>>;
 }
 
-async function matchOf({ httpUrl }: Worker, prompt: Prompt): Promise<readonly Match[]> {
+async function matchOf({ httpUrl }: RelayHere, prompt: Prompt): Promise<readonly Match[]> {
   const body = JSON.stringify(prompt);
   const response = await fetch(`${httpUrl}/api/match`, { method: 'POST', body });
   return ((await response.json()) as { readonly ranks: readonly Match[] }).ranks;
@@ -74,9 +74,9 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     const engine = await EngineStub.start();
     onTestFinished(() => engine.close());
     const flags = [...ranks, '--engine-sockets', 'shared'];
-    const relay = await startRelay(place, engine.endpoint, flags);
+    const relay = await RelayHere.startIn(place, engine.endpoint, flags);
     await engine.subscribed();
-    const router = await startPeer('dynamo_router', [...place.shared, '--interval', '0']);
+    const router = await startPeer('dynamo_router', place.shared);
 
     // Ranks meet in the router's tree, where blocks that leave are a case of its own; see below.
     const shared = new TieredCache(fixedSeed.seed);
@@ -86,8 +86,8 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
       const events = [own[rank]?.nextEvent(), ...(sequence % 5 === 0 ? [shared.nextStore()] : [])];
       await engine.send(batchFrames(batch(events, rank), sequence));
     }
-    await passedOn(relay, EVENTS - 1);
-    expect((await expectSameBlocks(router, relay)).length).toBeGreaterThan(1000);
+    await relay.passed(EVENTS - 1);
+    expect((await expectSame(router, relay)).length).toBeGreaterThan(1000);
 
     const prompts = makePrompts([shared, ...own]);
     const answers = await router.askScores(prompts);
@@ -114,21 +114,20 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     const engine = await EngineStub.start();
     onTestFinished(() => engine.close());
     const flags = ['--dp-size', '2', '--engine-sockets', 'shared'];
-    const relay = await startRelay(place, engine.endpoint, flags);
+    const relay = await RelayHere.startIn(place, engine.endpoint, flags);
     await engine.subscribed();
-    const routerFlags = [...place.shared, '--interval', '0'];
-    const router = await startPeer('dynamo_router', routerFlags);
+    const router = await startPeer('dynamo_router', place.shared);
     let sequence = 0;
     const send = async (dpRank: number, event: unknown): Promise<void> => {
       await engine.send(batchFrames(batch([event], dpRank), sequence));
-      await passedOn(relay, sequence++);
+      await relay.passed(sequence++);
     };
     const tokens = tokensFrom(1, 16);
     for (const dpRank of [0, 1]) {
       await send(dpRank, storeEvent([1, 2, 3, 4], null, { token_ids: tokens }));
       await send(dpRank, storeEvent([5], 2));
     }
-    expect(await expectSameBlocks(router, relay)).toHaveLength(10);
+    expect(await expectSame(router, relay)).toHaveLength(10);
     await send(0, removeEvent([2]));
     // Of a router that knows rank 0 alone all but the first block would be gone, as from the relay's index.
     const ofRankZero = async (): Promise<number[]> => {

@@ -6,13 +6,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { batch, batchFrames } from '../support/batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';
 import { freePorts } from '../support/free-ports.ts';
-import { eventually } from '../support/plane-collector.ts';
 import { fixedSeed } from '../support/properties.ts';
 import { TieredCache } from '../support/tiered-cache.ts';
 import { hasDynamo } from './dynamo-peers.ts';
 import { EngineDriver } from './engine-driver.ts';
 import { canRun, newestOf } from './engines.ts';
-import { expectSameBlocks, makePlace, passedOn, startPeer, startRelay } from './stock-trial.ts';
+import { makePlace } from './places.ts';
+import { expectSame, RelayHere, startPeer } from './router-trial.ts';
 import { readTruth, Truth } from './truth.ts';
 
 const TIERS = ['device', 'host_pinned', 'disk', 'external'];
@@ -31,18 +31,17 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     await startPeer('dynamo_worker', place.shared);
     const engine = await EngineStub.start();
     onTestFinished(() => engine.close());
-    const relay = await startRelay(place, engine.endpoint, []);
+    const relay = await RelayHere.startIn(place, engine.endpoint);
     await engine.subscribed();
-    const flags = [...place.shared, '--interval', '0'];
-    const router = await startPeer('dynamo_router', flags);
+    const router = await startPeer('dynamo_router', place.shared);
     const cache = new TieredCache(fixedSeed.seed);
     let sequence = 0;
     for (const eventCount of [400, 400, 400, 400]) {
       for (let event = 0; event < eventCount; event++) {
         await engine.send(batchFrames(batch([cache.nextEvent()]), sequence++));
       }
-      await passedOn(relay, sequence - 1);
-      const held = countByTier(await expectSameBlocks(router, relay));
+      await relay.passed(sequence - 1);
+      const held = countByTier(await expectSame(router, relay));
       expect(Math.min(...Object.values(held))).toBeGreaterThan(50);
       // The next events go on from a cache that the engine has cleared under them.
       await engine.send(batchFrames(batch([{ type: 'AllBlocksCleared' }]), sequence++));
@@ -50,9 +49,9 @@ describe.skipIf(!hasDynamo())('a stock router', () => {
     for (let event = 0; event < 100; event++) {
       await engine.send(batchFrames(batch([cache.nextEvent()]), sequence++));
     }
-    await passedOn(relay, sequence - 1);
-    expect((await expectSameBlocks(router, relay)).length).toBeGreaterThan(100);
-    await expectSameBlocks(await startPeer('dynamo_router', flags), relay);
+    await relay.passed(sequence - 1);
+    expect((await expectSame(router, relay)).length).toBeGreaterThan(100);
+    await expectSame(await startPeer('dynamo_router', place.shared), relay);
   });
 });
 
@@ -98,15 +97,15 @@ describe.skipIf(!hasDynamo() || !canRun(vllm))('a stock router behind vLLM', () 
     );
     const replay = ['--replay-endpoint', `tcp://127.0.0.1:${ports.replayPort}`];
     const flags = ['--engine', 'vllm', '--dp-size', '2', ...replay];
-    const relay = await startRelay(place, `tcp://127.0.0.1:${ports.port}`, flags);
-    expect(await eventually(() => relay.ready().ready, 10_000)).toBe(true);
-    const router = await startPeer('dynamo_router', [...place.shared, '--interval', '0']);
+    const relay = await RelayHere.startIn(place, `tcp://127.0.0.1:${ports.port}`, flags);
+    await relay.ready();
+    const router = await startPeer('dynamo_router', place.shared);
 
     for (const engine of engines) engine.go();
     for (const [index, engine] of engines.entries()) {
-      await passedOn(relay, (await engine.published()).last_seq, index);
+      await relay.passed((await engine.published()).last_seq, index);
     }
-    const rows = await expectSameBlocks(router, relay);
+    const rows = await expectSame(router, relay);
     const truths = STREAMS.map(({ dpRank }) => new Truth(readTruth(truthOf(dpRank))));
     for (const { removals, clears } of truths) {
       expect(removals).toBeGreaterThan(1000);
@@ -120,7 +119,7 @@ describe.skipIf(!hasDynamo() || !canRun(vllm))('a stock router behind vLLM', () 
       .map(([, , tier, , hash]) => `${tier} ${hash}`);
     expect(live.sort()).toEqual(truths[1]?.live());
     expect(rows.length - ofTiers.length).toBeGreaterThan(100);
-    const late = await startPeer('dynamo_router', [...place.shared, '--interval', '0']);
-    await expectSameBlocks(late, relay);
+    const late = await startPeer('dynamo_router', place.shared);
+    await expectSame(late, relay);
   });
 });

@@ -2,28 +2,34 @@
  * Parts of trials with a stock worker, a relay and a stock router, each in a place of its own. What a
  * router ends with is what the relay says it holds, block for block.
  */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect, onTestFinished } from 'vitest';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { createLogger } from '../../src/log.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { READY_MS, RelayPages } from '../support/relay-pages.ts';
-import { configOf } from '../support/worker-config.ts';
 import { type LiveDifference, liveDifference } from './compare.ts';
-import { DynamoPeer } from './dynamo-peers.ts';
+import { DynamoPeer, type PeerProgram } from './dynamo-peers.ts';
+import type { Place } from './places.ts';
 
 const SAME_MS = 30_000;
 const LOOK_MS = 100;
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 
-/** A peer that ends with the test; a router says what it holds when it is asked. */
+/** Flag of a router that says what it holds whenever it finds that changed. */
+export const SAYS_CHANGES = '--interval=0.05';
+
+/** A peer that ends with the test; a router says what it holds when it is asked, unless told otherwise. */
 export async function startPeer(
-  program: 'dynamo_worker' | 'dynamo_router',
+  program: PeerProgram,
   flags: readonly string[],
   env: Record<string, string> = {},
 ): Promise<DynamoPeer> {
-  const asked = program === 'dynamo_router' ? ['--interval', '0'] : [];
-  const peer = await DynamoPeer.start(program, [...flags, ...asked], env);
+  const asked = program === 'dynamo_router' ? ['--interval=0'] : [];
+  const peer = await DynamoPeer.start(program, [...asked, ...flags], env);
   onTestFinished(() => peer.stop());
   return peer;
 }
@@ -37,11 +43,27 @@ export class RelayHere extends RelayPages {
     this.worker = worker;
   }
 
-  static async start(flags: readonly string[]): Promise<RelayHere> {
-    const worker = createWorker(configOf('--http=127.0.0.1:0', ...flags), { logger });
+  static async start(flags: readonly string[], env = {}): Promise<RelayHere> {
+    const config = loadConfig({
+      argv: ['--http=127.0.0.1:0', ...flags],
+      env,
+      readFile: (path) => readFileSync(path, 'utf8'),
+      random: randomBytes,
+    });
+    const worker = createWorker(config, { logger });
     onTestFinished(() => worker.stop());
     await worker.start();
     return new RelayHere(worker);
+  }
+
+  /** The engine may come later. */
+  static startIn(
+    { shared, relayOnly }: Place,
+    engineEndpoint: string,
+    flags: readonly string[] = [],
+  ): Promise<RelayHere> {
+    const engine = `--engine-endpoint=${engineEndpoint}`;
+    return RelayHere.start([engine, ...shared, ...relayOnly, ...flags]);
   }
 
   get httpUrl(): string {
@@ -74,12 +96,15 @@ export async function differenceOf(
   return liveDifference({ live: () => known }, { live: () => held });
 }
 
-/** Waits until both hold the same; resolves with how many blocks those are. */
+/**
+ * Waits until both hold the same; resolves with that, as `blocksOf()` says it. What an engine has not sent
+ * yet is the caller's to wait for.
+ */
 export async function expectSame(
   router: DynamoPeer,
   relay: RelayPages,
   timeoutMs: number = SAME_MS,
-): Promise<number> {
+): Promise<string[]> {
   const deadlineMs = performance.now() + timeoutMs;
   for (;;) {
     const known = await blocksOf(router);
@@ -87,9 +112,9 @@ export async function expectSame(
     const isSame = difference.missing.length + difference.wrong.length === 0;
     if (isSame || performance.now() > deadlineMs) {
       expect(difference).toEqual({ missing: [], wrong: [] });
-      return known.length;
+      return known;
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await pause(LOOK_MS);
   }
 }
 

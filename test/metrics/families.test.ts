@@ -3,15 +3,14 @@
  * alarms are written against. A name may be added here, never changed.
  */
 import { expect, test } from 'vitest';
-import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
 import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { ObjectStreamMetrics } from '../../src/metrics/object-metrics.ts';
-import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import { EVENT_TYPES, FILTER_REASONS, RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { SourceMetrics } from '../../src/metrics/source-metrics.ts';
 import { parseFamilies } from './exposition.ts';
+import { relay, sourceOf } from './fake-source.ts';
 
 const DYNAMO_LABELS = 'dynamo_namespace dynamo_component worker_id dp_rank';
 
@@ -113,19 +112,7 @@ function movedSource(): MetricsSource {
   metrics.emptyStores = 1;
   const load = new LoadMetrics();
   load.kvUsedBlocks.set(0, 100);
-  return {
-    version: '1.2.3',
-    labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
-    relays: () => [{ dpRank: 0, metrics, engineConnected: true, degraded: [] }],
-    discovery: new DiscoveryMetrics(),
-    recovery: () => new RecoveryCounts(),
-    plane: () => ({
-      connected: true,
-      outboxBytes: 0,
-      outboxMessages: 0,
-      disconnects: 0,
-      reconnects: 0,
-    }),
+  return sourceOf([relay(0, { metrics })], {
     load: () => load,
     stores: () => [
       {
@@ -148,9 +135,7 @@ function movedSource(): MetricsSource {
       placedBlocks: 0,
       unkeptBlocks: 0,
     }),
-    lmcache: () => null,
-    eventLoopLagSeconds: () => 0,
-  };
+  });
 }
 
 test('the families of /metrics have these names, types and labels, and there are no others', async () => {

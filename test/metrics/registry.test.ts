@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import { DEGRADED_CODES, describeDegraded } from '../../src/metrics/degraded.ts';
-import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
-import type { MetricsSource, RelayReading } from '../../src/metrics/metrics-source.ts';
-import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
+import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
   CLEAR_CAUSES,
@@ -17,38 +15,9 @@ import {
 } from '../../src/metrics/relay-metrics.ts';
 import { STORAGE_TIERS } from '../../src/protocol/storage-tier.ts';
 import { parseExposition, type Sample } from './exposition.ts';
+import { relay, sourceOf } from './fake-source.ts';
 
 const DYNAMO = 'dynamo_component_kv_publisher_';
-
-function relay(dpRank: number, overrides: Partial<RelayReading> = {}): RelayReading {
-  return { dpRank, metrics: new RelayMetrics(), engineConnected: true, degraded: [], ...overrides };
-}
-
-function sourceOf(
-  relays: readonly RelayReading[],
-  overrides: Partial<MetricsSource> = {},
-): MetricsSource {
-  return {
-    version: '1.2.3',
-    labels: { namespace: 'my-ns.é', component: 'back/end', workerIdHex: 'ff00ab' },
-    relays: () => relays,
-    discovery: new DiscoveryMetrics(),
-    recovery: () => new RecoveryCounts(),
-    plane: () => ({
-      connected: true,
-      outboxBytes: 4096,
-      outboxMessages: 3,
-      disconnects: 2,
-      reconnects: 1,
-    }),
-    load: () => null,
-    stores: () => [],
-    objectStream: () => null,
-    lmcache: () => null,
-    eventLoopLagSeconds: () => 0.0125,
-    ...overrides,
-  };
-}
 
 async function scrape(source: MetricsSource): Promise<Sample[]> {
   return parseExposition(await createRegistry(source).metrics());

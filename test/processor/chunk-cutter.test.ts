@@ -9,7 +9,7 @@ import { U64List } from '../../src/kernel/u64-list.ts';
 import { ChunkCutter } from '../../src/processor/chunk-cutter.ts';
 import { batch, batchFrames, removeEvent, storeEvent, tokensFrom } from '../support/batches.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
-import { pipelineConfigOf } from '../support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from '../support/scenarios.ts';
 
 interface Seen {
   kind: 'stored' | 'removed' | 'cleared';
@@ -52,15 +52,7 @@ function seenOf({ storage_tier: tier, event: { data } }: WireEvent): Seen {
 
 /** Relays one batch for each list of events. */
 function play(...batches: unknown[][]): { seen: Seen[]; relay: InProcessRelay } {
-  const settings = {
-    kv_block_size: 4,
-    batching_timeout_ms: 0,
-    dp_rank: 0,
-    worker_id: '7',
-    image_token_id: null,
-    video_token_id: null,
-  };
-  const relay = new InProcessRelay(pipelineConfigOf(settings, 'safe'));
+  const relay = new InProcessRelay(pipelineConfigOf(PLAIN_SETTINGS, 'safe'));
   for (const [sequence, events] of batches.entries()) {
     relay.push(batchFrames(batch(events), sequence));
   }

@@ -7,16 +7,12 @@ import { expect, test } from 'vitest';
 import { totalOf } from '../../src/metrics/counts.ts';
 import { framesOf, InProcessRelay } from '../support/in-process-relay.ts';
 import { fixedSeed } from '../support/properties.ts';
-import { pipelineConfigOf, readScenarios, SCENARIO_FILES } from '../support/scenarios.ts';
-
-const settings = {
-  kv_block_size: 4,
-  batching_timeout_ms: 0,
-  dp_rank: 0,
-  worker_id: '42',
-  image_token_id: null,
-  video_token_id: null,
-};
+import {
+  PLAIN_SETTINGS,
+  pipelineConfigOf,
+  readScenarios,
+  SCENARIO_FILES,
+} from '../support/scenarios.ts';
 
 const captures: Buffer[] = SCENARIO_FILES.flatMap((file) =>
   readScenarios(file).flatMap(({ input }) =>
@@ -34,7 +30,7 @@ const good = framesOf([
 
 /** Pushes what may be bad, then a good batch; says how the first one ended. */
 function outcome(frames: Uint8Array[]): 'batch' | 'malformed' {
-  const relay = new InProcessRelay(pipelineConfigOf(settings));
+  const relay = new InProcessRelay(pipelineConfigOf(PLAIN_SETTINGS));
   relay.push(frames);
   const malformed = totalOf(relay.metrics.malformed);
   const received = totalOf(relay.metrics.received);

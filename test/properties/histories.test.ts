@@ -17,7 +17,7 @@ import { batch, batchFrames, tokensFrom } from '../support/batches.ts';
 import { dumpOf } from '../support/held-blocks.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
 import { fixedSeed } from '../support/properties.ts';
-import { pipelineConfigOf } from '../support/scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from '../support/scenarios.ts';
 
 const BLOCK_SIZE = 4;
 
@@ -342,12 +342,9 @@ class Played {
   constructor(compat: Compat, options: PlayOptions = {}) {
     const { timeoutMs = 0, maxBatchBlocks = 128, maxMessageBytes, withPauses } = options;
     const settings = {
+      ...PLAIN_SETTINGS,
       kv_block_size: BLOCK_SIZE,
       batching_timeout_ms: timeoutMs,
-      dp_rank: 0,
-      worker_id: '42',
-      image_token_id: null,
-      video_token_id: null,
     };
     const config = { ...pipelineConfigOf(settings, compat), maxBatchBlocks };
     this.relay = new InProcessRelay(config, maxMessageBytes);

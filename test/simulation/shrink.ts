@@ -14,7 +14,7 @@ export async function failureOf(seed: number): Promise<string | null> {
   const log = whole.filter((line) => isAbout(line, complaints));
   return [
     `Seed ${seed}: ${first.complaints.join('; ')}`,
-    `Again: KVRELAY_SEED=${seed} KVRELAY_RUNS=1 npx vitest run test/simulation`,
+    `Again: KVRELAY_SEED=${seed} KVRELAY_RUNS=1 npx vitest run test/simulation/histories`,
     '',
     `The shortest found (${JSON.stringify(options)}): ${complaints.join('; ')}`,
     JSON.stringify({ ...setup, faults: undefined }),

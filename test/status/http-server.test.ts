@@ -5,11 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
 import { errorLine } from '../../src/errors.ts';
-import { DiscoveryMetrics } from '../../src/metrics/discovery-metrics.ts';
-import type { RelayReading } from '../../src/metrics/metrics-source.ts';
-import { RecoveryCounts } from '../../src/metrics/recovery-counts.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
-import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import {
   HttpListenError,
   StatusServer,
@@ -18,30 +14,11 @@ import {
 } from '../../src/status/http-server.ts';
 import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
 import { parseExposition } from '../metrics/exposition.ts';
+import { relay, sourceOf } from '../metrics/fake-source.ts';
 import { FakeStatus, rankStatus, snapshot } from './fake-status.ts';
 
-const relays: RelayReading[] = [
-  { dpRank: 0, metrics: new RelayMetrics(), engineConnected: true, degraded: [] },
-];
-const registry = createRegistry({
-  version: '0.1.0',
-  labels: { namespace: 'dynamo', component: 'backend', workerIdHex: 'ff' },
-  relays: () => relays,
-  discovery: new DiscoveryMetrics(),
-  recovery: () => new RecoveryCounts(),
-  plane: () => ({
-    connected: true,
-    outboxBytes: 0,
-    outboxMessages: 0,
-    disconnects: 0,
-    reconnects: 0,
-  }),
-  load: () => null,
-  stores: () => [],
-  objectStream: () => null,
-  lmcache: () => null,
-  eventLoopLagSeconds: () => 0,
-});
+const relays = [relay(0)];
+const registry = createRegistry(sourceOf(relays));
 
 const open: StatusServer[] = [];
 afterEach(async () => {

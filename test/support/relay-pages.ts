@@ -4,6 +4,7 @@ import { parseExposition } from '../metrics/exposition.ts';
 
 /** Most time that something of a relay takes to come about. */
 export const READY_MS = 20_000;
+const PASSED_MS = 30_000;
 
 /** A line of `/api/dump`; u64 as decimal texts. */
 interface DumpLine {
@@ -36,8 +37,19 @@ export abstract class RelayPages {
     }
   }
 
+  /** Resolves once the rank `offset` behind the first has passed on the engine's batch with this number. */
+  async passed(sequence: number, offset = 0): Promise<void> {
+    const emitted = String(sequence);
+    await this.reaches((rank) => rank.engine.emitted_seq === emitted, {
+      offset,
+      timeoutMs: PASSED_MS,
+    });
+  }
+
   async text(path: string): Promise<string> {
-    return (await fetch(`${this.httpUrl}${path}`)).text();
+    // A connection that is kept can be closed in the moment of its next use, when this process was busy meanwhile.
+    const headers = { connection: 'close' };
+    return (await fetch(`${this.httpUrl}${path}`, { headers })).text();
   }
 
   async status(): Promise<StatusSnapshot> {

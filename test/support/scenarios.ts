@@ -16,6 +16,16 @@ export interface ScenarioSettings {
   video_token_id: number | null;
 }
 
+/** One rank of worker 7 with blocks of 4 tokens: what a test has that asks for nothing else. */
+export const PLAIN_SETTINGS: ScenarioSettings = {
+  kv_block_size: 4,
+  batching_timeout_ms: 0,
+  dp_rank: 0,
+  worker_id: '7',
+  image_token_id: null,
+  video_token_id: null,
+};
+
 export interface ScenarioStep {
   delay_ms: number;
   frames?: string[];

@@ -24,7 +24,7 @@ import {
   shown,
   tierSuffix,
 } from './published-events.ts';
-import { pipelineConfigOf } from './scenarios.ts';
+import { PLAIN_SETTINGS, pipelineConfigOf } from './scenarios.ts';
 
 export const WORKER_ID = 7n;
 export const BLOCK_SIZE = 4;
@@ -155,12 +155,9 @@ export function packed(value: unknown): Buffer {
 }
 
 const RIG = {
+  ...PLAIN_SETTINGS,
   kv_block_size: BLOCK_SIZE,
-  batching_timeout_ms: null,
-  dp_rank: 0,
   worker_id: String(WORKER_ID),
-  image_token_id: null,
-  video_token_id: null,
 };
 
 /** The pipeline as all trials have it: `safe`, worker id 7, block size 4, no batch timer. */

@@ -15,7 +15,7 @@ export { readEvents } from './events';
 export { readBigrams, readHashes, readTokens } from './msgpack';
 export { addText } from './texts';
 export { putBlocks } from './encode';
-export { clearTable, copyKeys, countStored, freeTable } from './table';
+export { clearTable, countStored, freeTable } from './table';
 export { freeTree, newTree, treeClear, treeMatch, treeRemove } from './router-tree';
 export { clearTier, freeTier, newTier, tierRemove } from './lower-tier';
 export { dumpedEvents, startTierDump, startTreeDump, tierDumpEnded, treeDumpEnded } from './dump';

@@ -281,26 +281,6 @@ export function tagOf(table: usize, key: u64): u32 {
   return find(table, load<u32>(table, 4), key);
 }
 
-/** Copies all keys to `out`, in no order, and returns how many there are. */
-export function copyKeys(table: usize, out: usize): u32 {
-  const wide = load<u32>(table, 4);
-  let at = out;
-  for (let i: usize = 0; i < SEGMENTS; i++) {
-    const segment = table + HEADER_BYTES + i * SEGMENT_BYTES;
-    const shift = load<u32>(segment, 4);
-    if (shift == 0) continue;
-    const block = load<u32>(segment) as usize;
-    const tags = tagsOf(block, shift, wide);
-    const capacity = (1 as usize) << shift;
-    for (let slot: usize = 0; slot < capacity; slot++) {
-      if (load<u32>(tags + (slot << 2)) == 0) continue;
-      store<u64>(at, load<u64>(block + (slot << 3)));
-      at += 8;
-    }
-  }
-  return ((at - out) >> 3) as u32;
-}
-
 // A namespace entry's tag: its state in the low two bits, above them the stamp of its last store (a
 // count of events, modulo 2^30).
 const NAMESPACED: u32 = 1;
