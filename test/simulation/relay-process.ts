@@ -62,6 +62,7 @@ export class RelayProcess {
             this.#presence.renewRank(dpRank);
           },
           nats,
+          isRecoverable: () => this.#presence.isRecoverable(dpRank),
         }),
     );
     this.watches = this.relays.map(
