@@ -23,6 +23,12 @@ import type { Plane, PlaneListener } from './plane.ts';
 const SEND_HWM = 100_000;
 const FRAME_VERSION = 1;
 
+/**
+ * Of a subscription: longer ones lose their link. libzmq keeps a node for each byte of a topic, so that one
+ * of some hundred megabytes would take all memory.
+ */
+const MAX_SUBSCRIPTION_BYTES = 16 << 10;
+
 /** Without heartbeats, a subscriber's host that is gone is noticed after a minute. */
 const KEEPALIVE_IDLE_S = 30;
 const KEEPALIVE_INTERVAL_S = 10;
@@ -92,6 +98,7 @@ export class ZmqPlane implements Plane {
       tcpKeepaliveInterval: KEEPALIVE_INTERVAL_S,
       tcpKeepaliveCount: KEEPALIVE_COUNT,
       sendHighWaterMark: options.sendHwm ?? SEND_HWM,
+      maxMessageSize: MAX_SUBSCRIPTION_BYTES,
       // Refused at once instead of waiting for the slowest.
       noDrop: true,
       sendTimeout: 0,

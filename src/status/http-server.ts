@@ -1,8 +1,8 @@
 /**
  * StatusServer: status page, metrics, health and API over HTTP, read-only.
  *
- * Bounds   header bytes, time to send a request, connections, streams: a client can hold the relay
- *          up in none of them.
+ * Bounds   header bytes, time to send a request, one at a time on a connection, connections, streams: a
+ *          client can hold the relay up in none of them.
  * Stop     streams and idle connections close at once, an answer under way gets a short grace.
  * Throws   HttpListenError from `start`; a route that fails is a 500 and a warning.
  */
@@ -71,6 +71,7 @@ export class StatusServer {
   /** Null where any `Host` may be named. */
   #allowedHosts: ReadonlySet<string> | null = null;
   refusedConnections = 0;
+  refusedRequests = 0;
 
   constructor(options: StatusServerOptions) {
     const { host, port, status, metrics, index, objects, warner } = options;
@@ -131,6 +132,12 @@ export class StatusServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     setSecurityHeaders(response);
+    // It has the socket already unless another answer has it: a client that sends thousands of requests
+    // at once and reads nothing would have them all answered in memory.
+    if (response.socket === null) {
+      this.#refusePipelined(response);
+      return;
+    }
     // Kept apart from URL parsing, which throws on targets such as `//`.
     const [path = '', search = ''] = (request.url ?? '').split('?', 2);
     const route = this.#routeFor(path, request, response);
@@ -175,6 +182,18 @@ export class StatusServer {
       return null;
     }
     return route;
+  }
+
+  /** The connection ends behind the answer before it and this one. */
+  #refusePipelined(response: ServerResponse): void {
+    this.refusedRequests++;
+    const message = 'Wait for the answer before you send the next request';
+    sendError(response, 503, 'pipelined_request', message, { Connection: 'close' });
+    this.#warner.warn(
+      'http_pipelined',
+      {},
+      'HTTP request refused: sent before the last was answered',
+    );
   }
 
   #onDrop(): void {

@@ -54,3 +54,36 @@ test('a stalled subscriber is counted and shown; a healthy one gets everything, 
   await healthy.close();
   await plane.stop();
 });
+
+test('a subscriber that asks for a topic of many bytes loses its link, others keep theirs', async () => {
+  const plane = new ZmqPlane(
+    {
+      endpoint: 'tcp://127.0.0.1:0',
+      brokers: [],
+      topic: 'kv-events',
+      advertise: (bound) => bound,
+      publisherId: 7,
+      outboxBytes: 1 << 20,
+      lingerMs: 0,
+      onEvent: () => undefined,
+    },
+    new RelayMetrics(),
+  );
+  await plane.start();
+  const endpoint = plane.endpoint ?? '';
+  const healthy = new ZmqCollector(endpoint);
+  await healthy.subscribed();
+  const greedy = new Subscriber({ linger: 0, reconnectInterval: 60_000 });
+  greedy.subscribe('x'.repeat(64 << 10));
+  let isCut = false;
+  greedy.events.on('disconnect', () => {
+    isCut = true;
+  });
+  greedy.connect(endpoint);
+  expect(await eventually(() => isCut)).toBe(true);
+  plane.publish({ sequence: 0, eventCount: 1, envelope: Buffer.alloc(10) });
+  expect(await eventually(() => healthy.frames.length === 1)).toBe(true);
+  greedy.close();
+  await healthy.close();
+  await plane.stop();
+});

@@ -43,3 +43,5 @@ export type FaultListener = (fault: DiscoveryFault, error: unknown) => void;
 /** Most records under one prefix, and most bytes of one: more is not a deployment but a mistake. */
 export const MAX_RECORDS = 4096;
 export const MAX_RECORD_BYTES: number = 1 << 20;
+/** Of all records that are looked at together: they are kept in memory. */
+export const MAX_RECORDS_BYTES: number = 64 << 20;

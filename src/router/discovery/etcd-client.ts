@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Etcd3, IOptions } from 'etcd3';
 import { KvRelayError } from '../../errors.ts';
+import { MAX_RECORDS_BYTES } from './discovery.ts';
 
 /** The settings of the same names. */
 export interface EtcdAccess {
@@ -49,6 +50,8 @@ export async function connectEtcd(access: EtcdAccess): Promise<Etcd3> {
       'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_MS,
       'grpc.keepalive_time_ms': PING_MS,
       'grpc.keepalive_timeout_ms': PING_TIMEOUT_MS,
+      // A whole prefix is one answer; gRPC's own bound is 4 MiB, less than the cards of many workers.
+      'grpc.max_receive_message_length': MAX_RECORDS_BYTES,
     },
   };
   const { Etcd3: Client } = await loadClient();

@@ -4,6 +4,7 @@
  * Keys     `<bucket>/<key>`, not escaped again; the values are the same JSON as in files.
  * Lease    renewed every third of its time, given back at the stop: the keys then vanish at once. When it
  *          is lost, all records are gone with it, and their owners are told to begin anew.
+ * Outage   what was to be written or deleted meanwhile is, once it is over, deletions first.
  * Watch    a whole prefix is read again at each change of it, and with every renewal besides.
  * Bounds   time of each call, records of a prefix, bytes of one.
  * Source   ai-dynamo/dynamo 1.6.1, the etcd store of its discovery.
@@ -12,7 +13,7 @@ import type { Etcd3, Lease } from 'etcd3';
 import type { DiscoveryFault } from '../../metrics/discovery-metrics.ts';
 import type { Bucket, DiscoveryKey } from '../../protocol/discovery-keys.ts';
 import type { DiscoveryRecord } from '../../protocol/discovery-records.ts';
-import type { Discovery, FaultListener, Records } from './discovery.ts';
+import { type Discovery, type FaultListener, MAX_RECORDS, type Records } from './discovery.ts';
 import { connectEtcd, deadline, type EtcdAccess, within } from './etcd-client.ts';
 import { EtcdPrefix, readPrefix } from './etcd-prefix.ts';
 
@@ -39,6 +40,8 @@ export class EtcdDiscovery implements Discovery {
   #lease: Lease | null = null;
   /** In the order of the puts. */
   #kept: KeptRecord[] = [];
+  /** Paths that are still to be deleted, oldest first. */
+  readonly #unwanted = new Set<string>();
   #onLost: () => void = () => undefined;
   #timer: NodeJS.Timeout | undefined;
   /** One call after the other, so that the order of the puts is that of the keys. */
@@ -51,7 +54,7 @@ export class EtcdDiscovery implements Discovery {
   }
 
   get isSettled(): boolean {
-    return this.#kept.every(({ isWritten }) => isWritten);
+    return this.#unwanted.size === 0 && this.#kept.every(({ isWritten }) => isWritten);
   }
 
   /** Rejects only where the client is not installed; a server may come later. */
@@ -68,7 +71,7 @@ export class EtcdDiscovery implements Discovery {
 
   async put(record: DiscoveryRecord): Promise<void> {
     this.#kept.push({ ...record, isWritten: false });
-    await this.#enqueue(() => this.#writeKept());
+    await this.#enqueue(() => this.#write());
   }
 
   async withdraw(record: DiscoveryKey): Promise<void> {
@@ -145,7 +148,7 @@ export class EtcdDiscovery implements Discovery {
       else this.#fail('write', error);
       return;
     }
-    await this.#writeKept();
+    await this.#write();
   }
 
   async #grant(): Promise<void> {
@@ -166,6 +169,11 @@ export class EtcdDiscovery implements Discovery {
     this.#renewIn(0);
   }
 
+  /** What has to go, then what has to stand. */
+  async #write(): Promise<void> {
+    if (await this.#deleteUnwanted()) await this.#writeKept();
+  }
+
   /** Stops at the first record that cannot be written: those behind it must not stand before it. */
   async #writeKept(): Promise<void> {
     const lease = this.#lease;
@@ -183,12 +191,27 @@ export class EtcdDiscovery implements Discovery {
     }
   }
 
+  /** Where etcd does not answer it is done later: a lease that outlives the outage keeps the record. */
   async #delete(record: DiscoveryKey): Promise<void> {
-    try {
-      if (this.#client !== null) await within(this.#client.delete().key(pathOf(record)).exec());
-    } catch (error) {
-      this.#fail('write', error);
+    this.#unwanted.add(pathOf(record));
+    const [oldest] = this.#unwanted;
+    if (oldest !== undefined && this.#unwanted.size > MAX_RECORDS) this.#unwanted.delete(oldest);
+    await this.#deleteUnwanted();
+  }
+
+  /** False where some of it still stands. */
+  async #deleteUnwanted(): Promise<boolean> {
+    for (const path of this.#unwanted) {
+      if (this.#client === null) return false;
+      try {
+        await within(this.#client.delete().key(path).exec());
+        this.#unwanted.delete(path);
+      } catch (error) {
+        this.#fail('write', error);
+        return false;
+      }
     }
+    return true;
   }
 
   /** Somebody has deleted what we keep. */
@@ -201,7 +224,7 @@ export class EtcdDiscovery implements Discovery {
         !records.has(record.key),
     );
     for (const record of vanished) record.isWritten = false;
-    if (vanished.length > 0) void this.#enqueue(() => this.#writeKept());
+    if (vanished.length > 0) void this.#enqueue(() => this.#write());
   }
 
   #fail(fault: DiscoveryFault, error: unknown): void {

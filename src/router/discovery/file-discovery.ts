@@ -9,7 +9,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { assertInvariant } from '../../errors.ts';
+import { assertInvariant, errorCode } from '../../errors.ts';
 import { BUCKETS, type Bucket, type DiscoveryKey } from '../../protocol/discovery-keys.ts';
 import type { DiscoveryRecord } from '../../protocol/discovery-records.ts';
 import type { Discovery, FaultListener, Records } from './discovery.ts';
@@ -89,7 +89,8 @@ export class FileDiscovery implements Discovery {
       const records = await this.#folders[bucket].read([prefix]);
       return new Map([...records].map(([key, { value }]) => [key, value]));
     } catch (error) {
-      this.#onFault('read', error);
+      // Nobody has written there yet.
+      if (errorCode(error) !== 'ENOENT') this.#onFault('read', error);
       return new Map();
     }
   }

@@ -4,10 +4,11 @@
  * Name     exactly the encoded key: a record under another name could never be deleted by a router.
  * Write    to `.tmp_<16 hex>` beside it, then renamed: no reader sees half of it.
  * Alive    a file whose mtime is younger than TTL_MS; older ones are deleted by any Dynamo process.
- * Bounds   names looked at, records read, bytes of one.
+ * Bounds   names looked at, records read, bytes of one and of all.
  * Source   ai-dynamo/dynamo 1.6.1, the file store of its discovery.
  */
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
 import {
   mkdir,
   open,
@@ -22,7 +23,12 @@ import {
 import { join } from 'node:path';
 import { errorCode } from '../../errors.ts';
 import { fileNameOf, keyOfFileName } from '../../protocol/discovery-keys.ts';
-import { type FaultListener, MAX_RECORD_BYTES, MAX_RECORDS } from './discovery.ts';
+import {
+  type FaultListener,
+  MAX_RECORD_BYTES,
+  MAX_RECORDS,
+  MAX_RECORDS_BYTES,
+} from './discovery.ts';
 
 /** After this long without a touch a record counts as left behind. */
 const TTL_MS = 10_000;
@@ -94,10 +100,16 @@ export class RecordFolder {
   async read(prefixes: readonly string[]): Promise<Map<string, FileRecord>> {
     const records = new Map<string, FileRecord>();
     const known = new Map<string, KnownFile>();
+    let bytes = 0;
     for (const name of await this.#names(prefixes)) {
       const key = keyOfFileName(name);
       const file = key === null ? null : await this.#readFile(name);
       if (key === null || file === null) continue;
+      bytes += file.bytes;
+      if (bytes > MAX_RECORDS_BYTES) {
+        this.#tellTooMany();
+        break;
+      }
       known.set(name, file);
       const isAlive = Date.now() - file.modifiedMs <= TTL_MS;
       records.set(key, { value: file.value, isAlive });
@@ -112,7 +124,7 @@ export class RecordFolder {
     let seen = 0;
     for await (const { name } of await opendir(this.path)) {
       if (++seen > MAX_NAMES || names.length === MAX_RECORDS) {
-        this.#onFault('too_many', new Error(`more than can be read in ${this.path}`));
+        this.#tellTooMany();
         break;
       }
       if (encoded.some((prefix) => name.startsWith(prefix))) names.push(name);
@@ -124,7 +136,10 @@ export class RecordFolder {
   async #readFile(name: string): Promise<KnownFile | null> {
     const path = join(this.path, name);
     try {
-      const { ino: inode, size: bytes, mtimeMs: modifiedMs } = await stat(path);
+      const file = await stat(path);
+      // Opening a pipe waits for its writer, and that wait even outlives the process's exit.
+      if (!file.isFile()) throw new Error(`${path} is no regular file`);
+      const { ino: inode, size: bytes, mtimeMs: modifiedMs } = file;
       const known = this.#known.get(name);
       if (known?.inode === inode && known.bytes === bytes && known.modifiedMs === modifiedMs) {
         return known;
@@ -139,7 +154,8 @@ export class RecordFolder {
 
   /** Null where it holds more than a record may, whatever its size was said to be. */
   async #readBounded(path: string): Promise<string | null> {
-    const file = await open(path);
+    // Not to wait where a pipe has taken the file's place since it was looked at.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const buffer = Buffer.allocUnsafe(MAX_RECORD_BYTES + 1);
       let length = 0;
@@ -154,6 +170,10 @@ export class RecordFolder {
     } finally {
       await file.close();
     }
+  }
+
+  #tellTooMany(): void {
+    this.#onFault('too_many', new Error(`more than can be read in ${this.path}`));
   }
 
   #pathOf(key: string): string {

@@ -6,13 +6,21 @@
  * Fails    as an answer, never as an exception: `TreeDumpFailed` to a router that knows it.
  */
 import { messageOf } from '../../errors.ts';
-import type { IndexAnswer, PendingAnswer, RecoveryIndex } from '../../protocol/recovery.ts';
+import type {
+  EncodedEvents,
+  IndexAnswer,
+  PendingAnswer,
+  RecoveryIndex,
+} from '../../protocol/recovery.ts';
 import { type Answer, answerTo } from './answer.ts';
 import type { JsonEvents } from './json-events.ts';
 import type { Permits } from './permits.ts';
 import type { Codec, Query } from './query.ts';
 
 const MAX_MESSAGE_CHARACTERS = 500;
+
+/** Of a range that needs no turn: each answer has a copy of its own, for as long as it is on its way. */
+const MAX_SMALL_BYTES = 1 << 20;
 
 /** What all queries of a process have in common. */
 export interface SharedWork {
@@ -80,16 +88,17 @@ export class Snapshot {
   }
 
   async #prepare(): Promise<void> {
-    if (this.#query.startEventId === null && this.#giveBack === null) await this.#awaitTurn();
-    let pending = await this.#ask();
-    // Only the answer tells whether a range is answered by a dump; it is then taken once more.
-    if (this.#giveBack === null || this.#codec === 'json') {
-      const early = pending.finish();
-      if (early.kind === 'tree_dump' && this.#giveBack === null) await this.#awaitTurn();
-      await this.#turnEarly(early);
-      pending = await this.#ask();
-    }
-    this.#pending = pending;
+    if (this.#giveBack === null && (await this.#needsTurn())) await this.#awaitTurn();
+    if (this.#codec === 'json') await this.#turnEarly((await this.#ask()).finish());
+    this.#pending = await this.#ask();
+  }
+
+  /** Only the answer tells whether a range is answered by a dump, or by so much that it counts as one. */
+  async #needsTurn(): Promise<boolean> {
+    if (this.#query.startEventId === null) return true;
+    // Not kept while the turn is awaited: hundreds of them would fill the memory.
+    const answer = (await this.#ask()).finish();
+    return answer.kind === 'tree_dump' || (answer.kind === 'events' && isLarge(answer.events));
   }
 
   /** Most of the work of JSON, before the answer is fixed. */
@@ -120,6 +129,10 @@ export class Snapshot {
       ? { kind: 'tree_dump_failed', lastEventId, message }
       : { kind: 'error', message: `worker tree dump failed: ${message}` };
   }
+}
+
+function isLarge({ chunks }: EncodedEvents): boolean {
+  return chunks.reduce((sum, { length }) => sum + length, 0) > MAX_SMALL_BYTES;
 }
 
 /** No source gets that far; the router's own digits go back to it all the same. */

@@ -1,4 +1,7 @@
 /** The etcd backend against a real etcd. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Etcd3 } from 'etcd3';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { DiscoveryFault } from '../../../src/metrics/discovery-metrics.ts';
@@ -175,6 +178,40 @@ describe.skipIf(!etcdServerAvailable())('etcd', () => {
     await put;
     expect(await eventually(() => discovery.isSettled, 10_000)).toBe(true);
     expect(await eventually(() => told.at(-1)?.size === 1, 10_000)).toBe(true);
+  });
+
+  test('what was to go while etcd was away goes once it is back, before what comes in its place', async () => {
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'kvrelay-etcd-data-'));
+    cleanups.push(() => rmSync(dataDirectory, { recursive: true, force: true }));
+    const before = await startServer({ dataDirectory });
+    const { discovery } = await startDiscovery(before.url, {}, 60);
+    await discovery.put(CHANNEL);
+    await discovery.put(SOURCE);
+    expect(await eventually(() => discovery.isSettled, 5000)).toBe(true);
+    before.kill('SIGKILL');
+    await before.exited;
+    await discovery.withdraw(SOURCE);
+    await discovery.evict({ bucket: CHANNEL.bucket, key: CHANNEL.key });
+    const next = { ...SOURCE, key: `${PREFIX}2` };
+    await discovery.put(next);
+    expect(discovery.isSettled).toBe(false);
+    const server = await startServer({ dataDirectory, port: before.port });
+    expect(await eventually(() => discovery.isSettled, 30_000)).toBe(true);
+    const keys = await clientOf(server).getAll().keys();
+    expect(keys).not.toContain(`v1/event_sources/${SOURCE.key}`);
+    expect(keys).toContain(`v1/event_sources/${next.key}`);
+  }, 60_000);
+
+  test('a prefix of many megabytes is read', async () => {
+    const server = await startServer();
+    const client = clientOf(server);
+    const { discovery, faults } = await startDiscovery(server.url);
+    const value = 'x'.repeat(1 << 20);
+    for (let id = 0; id < 8; id++) {
+      await client.put(`v1/event_sources/${PREFIX}${id}`).value(value);
+    }
+    expect((await discovery.list('v1/event_sources', PREFIX)).size).toBe(8);
+    expect(faults).toEqual([]);
   });
 
   test('user and password', async () => {

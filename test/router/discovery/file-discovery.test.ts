@@ -1,4 +1,5 @@
 /** The file backend on real directories, with real inotify and real time stamps. */
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -9,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   watch,
   writeFileSync,
@@ -163,6 +165,40 @@ test('a record of more than a megabyte is left out and counted, the others are t
   expect(await eventually(() => told.length >= 2, 2000)).toBe(true);
   expect(told.at(-1)).toEqual(new Map([['namespace/n/x/3', 'small']]));
   expect(faults).toContain('too_large');
+});
+
+test('a pipe, a folder and a device in the place of records are faults, and hold nothing up', async () => {
+  const { told, faults, discovery, fileOf } = await startPlace();
+  const [pipe, folder, device, record] = ['2', '3', '4', '5'].map((name) =>
+    fileOf({ bucket: SOURCE.bucket, key: `namespace/n/x/${name}` }),
+  ) as [string, string, string, string];
+  execFileSync('mkfifo', [pipe]);
+  mkdirSync(folder);
+  symlinkSync('/dev/zero', device);
+  publish(record, 'small');
+  expect(await eventually(() => told.length >= 2, 3000)).toBe(true);
+  expect(told.at(-1)).toEqual(new Map([['namespace/n/x/5', 'small']]));
+  expect(new Set(faults)).toEqual(new Set(['read']));
+  await discovery.put(SOURCE);
+  expect(discovery.isSettled).toBe(true);
+});
+
+test('a registry without a folder yet has no records, and that is no fault', async () => {
+  const { faults, discovery } = await startPlace();
+  expect(await discovery.list('v1/event_channels', 'namespace/n/')).toEqual(new Map());
+  expect(faults).toEqual([]);
+});
+
+test('no more than 64 megabytes of records are read together', async () => {
+  const { faults, discovery, directory } = await startPlace();
+  const record = 'x'.repeat(MAX_RECORD_BYTES);
+  mkdirSync(join(directory, CHANNEL.bucket), { recursive: true });
+  for (let id = 10; id < 75; id++) {
+    const key = `namespace/n/x/${id}`;
+    writeFileSync(join(directory, CHANNEL.bucket, fileNameOf(key)), record);
+  }
+  expect((await discovery.list(CHANNEL.bucket, 'namespace/n/')).size).toBe(64);
+  expect(faults).toEqual(['too_many']);
 });
 
 test('a directory that cannot be written is a fault, and is written once it can be', async () => {

@@ -16,7 +16,7 @@ import { OutputHold } from '../../../src/sinks/output-hold.ts';
 import { FakeIndex } from '../../support/fake-index.ts';
 import { FakeRouter } from '../../support/fake-router.ts';
 import { eventually } from '../../support/plane-collector.ts';
-import { PATH, WORKER } from '../../support/recovery-trial.ts';
+import { PATH, startRecovery, WORKER } from '../../support/recovery-trial.ts';
 
 const BUFFERED_EVENTS = 1024;
 const EVENTS_PER_MESSAGE = 15;
@@ -141,3 +141,22 @@ test('20 routers that join while 5,000 events a second go on all get everything'
   expect(bounds.at(-1)).toBe(2);
   expect(metrics.outputHoldSeconds.sum / Math.max(1, counts.length)).toBeLessThan(2.5);
 });
+
+test('ranges of megabytes take turns like dumps, while small ones do not wait', async () => {
+  const trial = await startRecovery({
+    service: { maxDumps: 1 },
+    stream: { stallTimeoutMs: 1500 },
+  });
+  for (let event = 0; event < 200; event++) trial.index.store(2000);
+  trial.router.behaviour = 'do not read';
+  const askRange = (start: bigint): void =>
+    void trial.router.ask(trial.port, PATH, { worker_id: WORKER, start_event_id: start });
+  for (const start of [1n, 2n, 3n]) askRange(start);
+  expect(await eventually(() => trial.router.responses.length === 3)).toBe(true);
+  askRange(200n);
+  // The first of the large ones, and the small one behind them all.
+  expect(await eventually(() => trial.metrics.recoveryQueries.events === 2)).toBe(true);
+  expect(trial.counts.failedAnswers.timeout).toBe(0);
+  expect(await eventually(() => trial.metrics.recoveryQueries.events === 4, 20_000)).toBe(true);
+  expect(trial.counts.failedAnswers.timeout).toBeGreaterThan(0);
+}, 30_000);
