@@ -50,7 +50,8 @@ export function insertHeartbeats(
         timer = undefined;
         const afterMs = BEATS_AFTER_MS[beats];
         if (afterMs === undefined || quietSinceMs === null) return;
-        timer = scheduler.schedule(onTime, quietSinceMs + afterMs - nowMs());
+        // Whole milliseconds, as timers have: a rest below that would never pass.
+        timer = scheduler.schedule(onTime, Math.ceil(quietSinceMs + afterMs - nowMs()));
       };
       const onTime = (): void => {
         const afterMs = BEATS_AFTER_MS[beats] ?? 0;
