@@ -107,7 +107,9 @@ export class VirtualClock implements StreamClock {
     Object.assign(globalThis, {
       setTimeout: (callback: () => void, delayMs = 0) => this.#addTimer(callback, delayMs),
       clearTimeout: cancel,
-      setInterval: (callback: () => void, delayMs = 0) => this.#addInterval(callback, delayMs),
+      // At least 1 ms, as in Node: a shorter rest can be too small to move this clock on.
+      setInterval: (callback: () => void, delayMs = 0) =>
+        this.#addInterval(callback, Math.max(1, delayMs)),
       clearInterval: cancel,
       setImmediate: (callback: () => void) => this.#addTimer(callback, 0),
     });
