@@ -96,3 +96,16 @@ test.each<[string, string, NonNullable<Answers[string]>]>([
   expect(error).toMatchObject({ code: 'KVR_MOONCAKE_MASTER', fault });
   expect((error as MasterError).message).not.toContain('=a');
 });
+
+test.each([
+  ['a part of a message', { published_batches: 1.5 }],
+  ['more than can be counted', { dropped_events: 1e300 }],
+  ['less than nothing', { published_events: -1 }],
+])('a status that counts %s fails as bad_answer', async (_, fields) => {
+  const counts = { published_batches: 1, published_events: 1, dropped_events: 0 };
+  const client = await clientOf({
+    '/kv_events/status': jsonAnswer({ enabled: true, ...counts, ...fields }),
+  });
+  const error = await client.status().catch((reason: MasterError) => reason);
+  expect(error).toMatchObject({ code: 'KVR_MOONCAKE_MASTER', fault: 'bad_answer' });
+});
