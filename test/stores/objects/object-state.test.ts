@@ -132,6 +132,18 @@ test('what finds no room is counted, and its removal changes nothing', () => {
   expect(state.media.overflows).toBe(1);
 });
 
+test('a key longer than an entry can tell is counted and not held', () => {
+  const { state } = watched();
+  const key = bytes('k'.repeat(65_536));
+  for (let time = 0; time < 2; time++) {
+    expect(state.stored(DEFAULT, key, 'cpu', NO_ATTRIBUTES)).toBe(false);
+  }
+  expect(state.stored(DEFAULT, key.subarray(1), 'cpu', NO_ATTRIBUTES)).toBe(true);
+  expect(state.stored(DEFAULT, key.subarray(1), 'cpu', NO_ATTRIBUTES)).toBe(false);
+  expect(state.untrackedObjects).toBe(2);
+  expect(held(state)).toEqual([`${'k'.repeat(65_535)} cpu`]);
+});
+
 test('names that run together are different scopes', () => {
   const { state } = watched();
   const one = { source: 's', backendId: 'ab', tenantId: 'c' };
