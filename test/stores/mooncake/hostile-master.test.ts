@@ -31,3 +31,21 @@ test('two long keys do not share a request that would be longer than servers tak
   expect(trial.held('default', '')).toHaveLength(4);
   expect(Math.max(...trial.master.requests.map((line) => line.length))).toBeLessThan(13_000);
 });
+
+test('an event left out at the end of the last message is no restart of the master', async () => {
+  const trial = await MooncakeTrial.start();
+  const { master, source } = trial;
+  await master.publish(master.event('stored', 'a', { tenant_id: 'other' }));
+  await master.publish(master.event('stored', 'b'), master.event('stored', 'k'.repeat(5000)));
+  await trial.taken(2);
+  expect(source.metrics.droppedEvents.bad_key).toBe(1);
+  const looks = (): number => master.requests.filter((line) => line.includes('status')).length;
+  const before = looks();
+  await trial.until(() => looks() > before, 'a look at the status');
+  const { complete } = source.metrics.reconciliations;
+  await master.put('c');
+  await trial.taken(3);
+  expect(trial.warnings).toEqual([]);
+  expect(trial.held('other')).toEqual(['a cpu']);
+  expect(source.metrics.reconciliations.complete).toBe(complete);
+}, 30_000);
