@@ -90,6 +90,14 @@ test.each<[string, string, NonNullable<Answers[string]>]>([
   ['another key', 'bad_answer', jsonAnswer({ success: true, data: { b: { ok: true } } })],
   ['a key of another form', 'bad_answer', jsonAnswer({ success: true, data: { a: [] } })],
   ['a connection that ends', 'unreachable', (response) => void response.destroy()],
+  [
+    'another protocol',
+    'unreachable',
+    ({ socket }) =>
+      void socket?.write(
+        'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+      ),
+  ],
 ])('a query answered with %s fails as %s', async (_, fault, answer) => {
   const client = await clientOf({ '/batch_query_keys': answer });
   const error = await client.query([bytes('a')]).catch((reason: MasterError) => reason);
