@@ -131,6 +131,7 @@ export class ObjectState {
       if (table.media(entry) !== 0) this.#attributes.release(table.attributes(entry));
     }
     scope.table = new ObjectTable();
+    this.#scopes.noteEmpty();
     const what = { objectCount: table.size, keys: () => table.keys(), cause };
     this.#options.onChange({ type: 'cleared', scope, ...what });
     return true;
@@ -177,6 +178,7 @@ export class ObjectState {
     if (left === 0) {
       this.#attributes.release(table.attributes(entry));
       table.remove(entry);
+      if (table.size === 0) this.#scopes.noteEmpty();
       this.#count(-1, -key.length);
     } else {
       table.setMedia(entry, left);
