@@ -65,7 +65,10 @@ function open(url: string, signal: AbortSignal, agent: Agent | null): Promise<In
   const get = url.startsWith('https:') ? getHttps : getHttp;
   const headers = { 'accept-encoding': 'identity' };
   return new Promise((resolve, reject) => {
-    get(url, { agent: agent ?? false, signal, headers }, resolve).on('error', reject);
+    const request = get(url, { agent: agent ?? false, signal, headers }, resolve);
+    request.on('error', reject);
+    // A server that would speak another protocol ends it with neither an answer nor an error.
+    request.on('close', () => reject(new Error('the connection ended without an answer')));
   });
 }
 

@@ -75,6 +75,41 @@ export class PeerCount {
   }
 }
 
+const RELINK_MS = 1000;
+
+type ConnectingSocket = Socket & {
+  connect(address: string): void;
+  disconnect(address: string): void;
+};
+
+/**
+ * Connects, and again where a link has ended and libzmq does not try: it does where the connection broke, but
+ * leaves a peer for good that breaks the protocol or sends more than `maxMessageSize`. Then it says nothing
+ * behind the end of the link, where it else tells of its next attempt.
+ */
+export function keepConnected(
+  socket: ConnectingSocket,
+  endpoint: string,
+  onRelink: () => void = () => undefined,
+): void {
+  let timer: NodeJS.Timeout | undefined;
+  socket.events.on('disconnect', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (socket.closed) return;
+      onRelink();
+      // It still has the address, and would not connect to it a second time.
+      socket.disconnect(endpoint);
+      socket.connect(endpoint);
+    }, RELINK_MS);
+    timer.unref();
+  });
+  for (const attempt of ['connect:retry', 'connect:delay', 'connect', 'handshake'] as const) {
+    socket.events.on(attempt, () => clearTimeout(timer));
+  }
+  socket.connect(endpoint);
+}
+
 /** Messages and time after which a reader lets timers and other sockets have their turn. */
 const TURN_MESSAGES = 64;
 const TURN_MS = 4;

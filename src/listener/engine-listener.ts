@@ -10,7 +10,7 @@
  */
 import { type Observable, Subject } from 'rxjs';
 import { Subscriber } from 'zeromq';
-import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
+import { keepConnected, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { Compat } from '../protocol/compat.ts';
@@ -139,7 +139,7 @@ export class EngineListener {
     const { endpoint, bind, topic } = this.#options;
     this.#socket.subscribe(topic);
     if (bind) await this.#bind();
-    else this.#socket.connect(endpoint);
+    else keepConnected(this.#socket, endpoint);
     this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
     this.#awaitEngine();
   }

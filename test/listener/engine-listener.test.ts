@@ -42,3 +42,13 @@ test('O8: nothing is told where the engine is there in time', async () => {
   await pause(2 * PATIENCE_MS);
   expect(events).toEqual([{ kind: 'connected' }]);
 });
+
+test('an engine whose message was too large is linked again', async () => {
+  const engine = await EngineStub.start();
+  onTestFinished(() => engine.close());
+  const events = await listenTo(engine.endpoint);
+  await engine.subscribed();
+  await engine.send([Buffer.alloc(0), Buffer.alloc(8), Buffer.alloc(2000)]);
+  await eventually(() => events.length === 3, 20_000);
+  expect(events.map(({ kind }) => kind)).toEqual(['connected', 'disconnected', 'connected']);
+}, 30_000);

@@ -1,12 +1,16 @@
 /**
  * HeldMessages: messages that wait while the master's answer to a question is on its way.
  *
- * Bounds   bytes: where they are full the hold breaks, which costs the answer, never a message.
+ * Bounds   bytes, with what a message takes beside its payload: where they are full the hold breaks, which
+ *          costs the answer, never a message.
  */
 export interface HeldMessage {
   readonly sequence: bigint;
   readonly payload: Uint8Array;
 }
+
+/** What the objects around a payload take in memory, or a little more. */
+const MESSAGE_BYTES = 256;
 
 export class HeldMessages {
   readonly #maxBytes: number;
@@ -32,8 +36,9 @@ export class HeldMessages {
 
   /** False, and the message not kept, where there is no room for it. */
   push(message: HeldMessage): boolean {
-    if (this.#bytes + message.payload.length > this.#maxBytes) return false;
-    this.#bytes += message.payload.length;
+    const bytes = message.payload.length + MESSAGE_BYTES;
+    if (this.#bytes + bytes > this.#maxBytes) return false;
+    this.#bytes += bytes;
     this.#messages.push(message);
     return true;
   }

@@ -32,7 +32,8 @@ const objectShape = z.object({
   nof_values: replicas,
 });
 
-const count = z.number().nonnegative();
+/** Whole, and no more than a number can tell apart. */
+const count = z.int().nonnegative();
 
 const statusShape = z.object({
   enabled: z.boolean(),

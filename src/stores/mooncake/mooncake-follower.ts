@@ -96,7 +96,7 @@ export class MooncakeFollower {
   takeLink(isConnected: boolean): void {
     if (!isConnected) return;
     this.view.noteLink();
-    this.#reconciler?.request(SETTLE_MS);
+    this.#reconciler?.requestBehindLink(SETTLE_MS);
   }
 
   reconciliation(endpoint: string): ReconciliationReading | null {

@@ -47,6 +47,8 @@ export class MooncakeView {
   readonly #reader = new MooncakeReader();
   readonly #held: HeldMessages;
   #backendId = '';
+  /** The last message holds something that could not be read. */
+  #isEndUnread = false;
   /** No message has come over the present link. */
   #isNewLink = false;
 
@@ -59,8 +61,9 @@ export class MooncakeView {
     return this.#order.lastSequence;
   }
 
+  /** Of the last event; null as well where one behind it could not be read. */
   get lastEventId(): bigint | null {
-    return this.#order.lastEventId;
+    return this.#isEndUnread ? null : this.#order.lastEventId;
   }
 
   get heldMessages(): number {
@@ -129,6 +132,7 @@ export class MooncakeView {
   #apply(sequence: bigint, payload: Uint8Array): void {
     const { metrics } = this.#options;
     const message = this.#reader.read(payload);
+    this.#isEndUnread = typeof message === 'string' || message.faults.length > 0;
     if (typeof message === 'string') {
       metrics.malformed[message]++;
       this.#observe(sequence, []);

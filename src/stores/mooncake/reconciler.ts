@@ -1,7 +1,8 @@
 /**
  * Reconciler: when the master is asked.
  *
- * At once    on request; one run at a time, and a request during one brings another behind it.
+ * At once    on request; one run at a time, and a request during one brings another behind it. A run that
+ *            waits for its time is hastened by a new link alone, however many losses there are.
  * Then       `everyMs` after the last run that came to its end (0: never), as a slow one.
  * Failed     runs are tried again, after a pause that doubles from 0.5 s to 30 s, for ever.
  */
@@ -53,8 +54,14 @@ export class Reconciler {
     return this.#isWanted;
   }
 
-  /** In `delayMs`, or soon after the run under way. */
-  request(delayMs = 0): void {
+  /** Soon, or in its time where a run waits for it. */
+  request(): void {
+    if (this.#isRunning) this.#isWanted = true;
+    else if (!this.#isDue) this.#schedule(0, false);
+  }
+
+  /** In `delayMs`, or soon after the run under way: a master that links again may answer again. */
+  requestBehindLink(delayMs: number): void {
     if (this.#isRunning) this.#isWanted = true;
     else this.#schedule(delayMs, false);
   }

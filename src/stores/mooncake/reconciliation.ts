@@ -7,10 +7,11 @@
  * Answers  are adopted while messages wait; those are applied behind them. So the last word on each key
  *          is an event, or an answer that no event followed.
  * Cannot   be asked: keys with a comma or a line feed. They are given up where what is held is suspect,
- *          and left alone else.
+ *          and left alone else. Listed keys longer than those of events are counted as not held.
  * Pace     at most `keysPerSecond`, chunks one after the other.
  * Throws   MasterError; SupersededError where the run has become pointless.
  */
+import { MAX_KEY_BYTES } from '../../engines/mooncake/event-reader.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
 import type { HeldScope } from '../objects/object-scopes.ts';
 import type { ObjectState } from '../objects/object-state.ts';
@@ -74,11 +75,14 @@ export class Reconciliation {
       if (scope === null || entry >= scope.table.entryEnd) return;
       const chunk = new Chunk();
       const turnEnd = Math.min(scope.table.entryEnd, entry + MAX_TURN_KEYS);
-      for (; entry < turnEnd && !chunk.isFull; entry++) {
+      for (; entry < turnEnd; entry++) {
         if (scope.table.media(entry) === 0) continue;
         const key = scope.table.key(entry);
-        if (isAskable(key)) chunk.push(key.slice());
-        else if (this.#deps.givesUp) this.#deps.state.adopt(scope, key, [], 'invalidated');
+        if (!isAskable(key)) {
+          if (this.#deps.givesUp) this.#deps.state.adopt(scope, key, [], 'invalidated');
+        } else if (!chunk.push(key.slice())) {
+          break;
+        }
       }
       await this.#ask(chunk);
     }
@@ -88,13 +92,21 @@ export class Reconciliation {
     let chunk = new Chunk();
     let looked = 0;
     for (const key of list.keys()) {
-      if (isAskable(key) && !this.#wasAsked(key)) chunk.push(key);
-      if (!chunk.isFull && ++looked < MAX_TURN_KEYS) continue;
+      const isWanted = this.#isListable(key) && !this.#wasAsked(key);
+      const hasRoom = !isWanted || chunk.push(key);
+      if (hasRoom && ++looked < MAX_TURN_KEYS) continue;
       await this.#ask(chunk);
       chunk = new Chunk();
+      if (!hasRoom) chunk.push(key);
       looked = 0;
     }
     await this.#ask(chunk);
+  }
+
+  #isListable(key: Uint8Array): boolean {
+    if (key.length <= MAX_KEY_BYTES) return isAskable(key);
+    this.#deps.state.untrackedObjects++;
+    return false;
   }
 
   async #ask({ keys }: Chunk): Promise<void> {
@@ -186,12 +198,13 @@ class Chunk {
   readonly keys: Uint8Array[] = [];
   #bytes = 0;
 
-  get isFull(): boolean {
-    return this.keys.length >= MAX_CHUNK_KEYS || this.#bytes >= MAX_CHUNK_BYTES;
-  }
-
-  push(key: Uint8Array): void {
+  /** False, and the key not taken, where there is no room; the first key finds some. */
+  push(key: Uint8Array): boolean {
+    const bytes = spelledBytes(key) + 1;
+    const isFull = this.keys.length === MAX_CHUNK_KEYS || this.#bytes + bytes > MAX_CHUNK_BYTES;
+    if (isFull && this.keys.length > 0) return false;
     this.keys.push(key);
-    this.#bytes += spelledBytes(key) + 1;
+    this.#bytes += bytes;
+    return true;
   }
 }

@@ -7,7 +7,7 @@
  * Bounds   unread messages, bytes a message (above it libzmq drops the peer: a reconnect).
  */
 import { Subscriber } from 'zeromq';
-import { MessageReader, PeerCount, socketOptions } from '../../connections/zmq.ts';
+import { keepConnected, MessageReader, PeerCount, socketOptions } from '../../connections/zmq.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
 
 const SEQUENCE_BYTES = 8;
@@ -55,8 +55,11 @@ export class MooncakeSubscriber {
 
   start(): void {
     this.#socket.subscribe('');
-    this.#metrics.connects++;
-    this.#socket.connect(this.#options.endpoint);
+    const metrics = this.#metrics;
+    metrics.connects++;
+    keepConnected(this.#socket, this.#options.endpoint, () => {
+      metrics.connects++;
+    });
     this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
   }
 

@@ -4,7 +4,10 @@ import type { ObjectAttributes } from './attribute-sets.ts';
 /** Why something changed: an event said so, the store's own answer did, or it can no longer be believed. */
 export type ChangeCause = 'event' | 'reconciled' | 'invalidated';
 
-/** Objects that go together: one source, one backend, one tenant. */
+/**
+ * Objects that go together: one source, one backend, one tenant. Changes name a scope by the same object for as
+ * long as it holds something.
+ */
 export interface ObjectScope {
   /** `mooncake` and the like. */
   readonly source: string;

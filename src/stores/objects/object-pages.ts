@@ -3,7 +3,7 @@
  *
  * Cursor   where the next page begins. Objects that are held all the while come exactly once; one that
  *          comes, goes or changes meanwhile may be shown or not, and its event tells.
- * Bounds   rows, bytes of keys, and entries looked at a page: a page may be empty and not the last.
+ * Bounds   rows, characters of their texts, and entries looked at a page: a page may be empty and not the last.
  */
 import type { ObjectEvent } from '../../protocol/object-event.ts';
 import type { HeldScope } from './object-scopes.ts';
@@ -36,7 +36,8 @@ export interface ObjectCursor {
 }
 
 const MAX_PAGE_ROWS = 500;
-const MAX_PAGE_BYTES = 128 << 10;
+/** A character is up to six bytes of JSON, and a message up to a MiB. */
+const MAX_PAGE_CHARACTERS = 128 << 10;
 const MAX_PAGE_ENTRIES = 50_000;
 
 export const FIRST_PAGE: ObjectCursor = { scopeId: 0, entry: 0 };
@@ -48,12 +49,13 @@ export function objectPage(
 ): ObjectPage {
   const rows: ObjectRow[] = [];
   let looked = 0;
-  let bytes = 0;
+  let characters = 0;
   for (const scope of state.scopes()) {
     if (scope.id < from.scopeId || !isAsked(scope, filter)) continue;
     let entry = scope.id === from.scopeId ? from.entry : 0;
     for (; entry < scope.table.entryEnd; entry++) {
-      if (rows.length === MAX_PAGE_ROWS || bytes > MAX_PAGE_BYTES || looked === MAX_PAGE_ENTRIES) {
+      const isFull = rows.length === MAX_PAGE_ROWS || characters > MAX_PAGE_CHARACTERS;
+      if (isFull || looked === MAX_PAGE_ENTRIES) {
         return { rows, next: { scopeId: scope.id, entry } };
       }
       looked++;
@@ -61,7 +63,7 @@ export function objectPage(
       const row = rowOf(state, scope, entry);
       if (row === null) continue;
       rows.push(row);
-      bytes += scope.table.key(entry).length;
+      characters += charactersOf(row);
     }
   }
   return { rows, next: null };
@@ -78,6 +80,14 @@ function rowOf(state: ObjectState, scope: HeldScope, entry: number): ObjectRow |
     media: object.media,
     ...wireAttributes(object.attributes),
   };
+}
+
+function charactersOf(row: ObjectRow): number {
+  let characters = 0;
+  for (const value of Object.values(row)) {
+    if (typeof value === 'string') characters += value.length;
+  }
+  return characters;
 }
 
 function isAsked(scope: HeldScope, { source, backendId, tenantId }: ObjectFilter): boolean {

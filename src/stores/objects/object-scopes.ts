@@ -19,6 +19,8 @@ export class ObjectScopes {
   /** In the order in which they were first named. */
   readonly #scopes = new Map<string, HeldScope>();
   #last: HeldScope | null = null;
+  /** None of them was empty when one was looked for last, and none has been emptied since. */
+  #areAllHeld = false;
   #nextId = 1;
 
   constructor(maxScopes: number) {
@@ -48,13 +50,20 @@ export class ObjectScopes {
     return scope;
   }
 
+  /** One that held something does not any more. */
+  noteEmpty(): void {
+    this.#areAllHeld = false;
+  }
+
   #dropEmpty(): boolean {
+    if (this.#areAllHeld) return false;
     for (const [name, scope] of this.#scopes) {
       if (scope.table.size > 0) continue;
       this.#scopes.delete(name);
       if (this.#last === scope) this.#last = null;
       return true;
     }
+    this.#areAllHeld = true;
     return false;
   }
 }

@@ -5,14 +5,14 @@
  * Out      each change, and only changes, to the listener, before the call returns.
  * Media    a set for each object: what is said twice counts once, and the object goes with its last one.
  * Cleared  empties one scope and no other.
- * Bounds   objects, key bytes, scopes, combinations of attributes. A new object that finds no room is
+ * Bounds   objects, key bytes, a key's length, scopes, combinations of attributes. A new object that finds no room is
  *          counted and not held; its removal then changes nothing.
  */
 import { AttributeSets, type ObjectAttributes } from './attribute-sets.ts';
 import { MediaSets } from './media-sets.ts';
 import type { ChangeCause, ObjectChange, ObjectScope } from './object-change.ts';
 import { type HeldScope, ObjectScopes } from './object-scopes.ts';
-import { ObjectTable } from './object-table.ts';
+import { MAX_TABLE_KEY_BYTES, ObjectTable } from './object-table.ts';
 
 export interface ObjectStateOptions {
   readonly maxObjects: number;
@@ -131,6 +131,7 @@ export class ObjectState {
       if (table.media(entry) !== 0) this.#attributes.release(table.attributes(entry));
     }
     scope.table = new ObjectTable();
+    this.#scopes.noteEmpty();
     const what = { objectCount: table.size, keys: () => table.keys(), cause };
     this.#options.onChange({ type: 'cleared', scope, ...what });
     return true;
@@ -177,6 +178,7 @@ export class ObjectState {
     if (left === 0) {
       this.#attributes.release(table.attributes(entry));
       table.remove(entry);
+      if (table.size === 0) this.#scopes.noteEmpty();
       this.#count(-1, -key.length);
     } else {
       table.setMedia(entry, left);
@@ -207,7 +209,8 @@ export class ObjectState {
 
   #hasRoomFor(key: Uint8Array): boolean {
     const { maxObjects, maxKeyBytes } = this.#options;
-    if (this.#objectCount < maxObjects && this.#keyBytes + key.length <= maxKeyBytes) return true;
+    const isSpare = this.#objectCount < maxObjects && this.#keyBytes + key.length <= maxKeyBytes;
+    if (isSpare && key.length <= MAX_TABLE_KEY_BYTES) return true;
     this.untrackedObjects++;
     return false;
   }

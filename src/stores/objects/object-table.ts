@@ -6,9 +6,12 @@
  *          every object that is held all the while. A freed number is given to another object.
  * Memory   typed arrays that double; key bytes lie in one buffer, which is packed anew when more than a
  *          third of it belongs to objects that are gone.
- * Throws   never. Keys are not checked.
+ * Throws   never. Keys are not checked, but their length has to be told in 16 bits.
  */
 import { randomBytes } from 'node:crypto';
+
+/** Longest key that an entry can tell the length of. */
+export const MAX_TABLE_KEY_BYTES = 0xffff;
 
 const MIN_ENTRIES = 64;
 const MIN_KEY_BYTES = 4096;

@@ -3,7 +3,7 @@
  *
  * In       what the engine's stream shows (observe), hashes that the store came to hold or no longer holds.
  * Out      a stored event for each block that is both, a removed one when it is held no longer: in batches,
- *          at the end of the turn. One block an event; the coalescer joins chains.
+ *          at the end of the turn, of very many over several turns. One block an event; the coalescer joins chains.
  * Cleared  routers forget all tiers of the rank, so what is held is published again, in the order shown.
  * Memory   a batch's lists live in the kernel until the next message of anybody is read.
  */
@@ -14,8 +14,10 @@ import { type PlacementBatch, PlacementEvent } from '../../protocol/placement-ev
 import type { StorageTier } from '../../protocol/storage-tier.ts';
 import { KnownBlocks } from './known-blocks.ts';
 
-/** Blocks of one batch; further ones follow in the same turn. */
 const MAX_BATCH_BLOCKS = 1024;
+/** Hashes of one turn, or this part of those that wait: so the wait cannot grow for ever. */
+const MIN_TURN_HASHES = 2048;
+const TURN_PARTS = 64;
 
 export interface RankPlacementsOptions {
   readonly dpRank: number;
@@ -34,11 +36,18 @@ export class RankPlacements {
   readonly #options: RankPlacementsOptions;
   /** Hashes whose placement may have to change, low and high words by turns. */
   #touched: number[] = [];
+  /** Where those begin that have not been looked at. */
+  #touchedAt = 0;
   #isDeferred = false;
 
   constructor(options: RankPlacementsOptions) {
     this.#options = options;
     this.known = new KnownBlocks(options.maxBlocks);
+  }
+
+  /** Hashes that are looked at in a later turn. */
+  get waitingHashes(): number {
+    return (this.#touched.length - this.#touchedAt) / 2;
   }
 
   /** Looks at the engine's events; changes nothing in them. */
@@ -52,31 +61,47 @@ export class RankPlacements {
   /** The store holds the block from here on, or holds it no longer. */
   touch(low: number, high: number): void {
     this.#touched.push(low, high);
-    if (this.#isDeferred) return;
-    this.#isDeferred = true;
-    this.#options.defer(() => {
-      this.#isDeferred = false;
-      this.flush();
-    });
-  }
-
-  flush(): void {
-    const touched = this.#touched;
-    this.#touched = [];
-    for (let at = 0; at < touched.length; ) {
-      arena.reset();
-      const batch: PlacementBatch = [];
-      for (; at < touched.length && batch.length < MAX_BATCH_BLOCKS; at += 2) {
-        const event = this.#settle(touched[at] as number, touched[at + 1] as number);
-        if (event !== null) batch.push(event);
-      }
-      if (batch.length > 0) this.placements$.next(batch);
-    }
+    this.#defer();
   }
 
   stop(): void {
     this.#touched = [];
+    this.#touchedAt = 0;
     this.placements$.complete();
+  }
+
+  #defer(): void {
+    if (this.#isDeferred) return;
+    this.#isDeferred = true;
+    this.#options.defer(() => {
+      this.#isDeferred = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const hashes = Math.max(MIN_TURN_HASHES, Math.ceil(this.waitingHashes / TURN_PARTS));
+    const end = Math.min(this.#touched.length, this.#touchedAt + 2 * hashes);
+    while (this.#touchedAt < end) {
+      arena.reset();
+      const batch = this.#settleUntil(end);
+      if (batch.length > 0) this.placements$.next(batch);
+    }
+    if (this.#touchedAt * 2 >= this.#touched.length) {
+      this.#touched = this.#touched.slice(this.#touchedAt);
+      this.#touchedAt = 0;
+    }
+    if (this.#touched.length > 0) this.#defer();
+  }
+
+  #settleUntil(end: number): PlacementBatch {
+    const batch: PlacementBatch = [];
+    while (this.#touchedAt < end && batch.length < MAX_BATCH_BLOCKS) {
+      const low = this.#touched[this.#touchedAt++] as number;
+      const event = this.#settle(low, this.#touched[this.#touchedAt++] as number);
+      if (event !== null) batch.push(event);
+    }
+    return batch;
   }
 
   #takeClear(): void {

@@ -3,11 +3,12 @@
  *
  * In       changes of what is held. One block may be several objects (a tensor-parallel rank each, keys and
  *          values apart, a cache group each): it is held while one of them is.
+ * Cleared  the hashes of each scope are kept apart, as a clear of many objects must not look into all keys.
  * Never    guesses: a key that the pattern does not match is counted, and nothing is made of it.
  * Out      to each rank, which knows the blocks that its engine has shown.
  */
 import type { ParsedKey } from '../../engines/mooncake/key-patterns.ts';
-import type { ObjectChange } from '../objects/object-change.ts';
+import type { ObjectChange, ObjectScope } from '../objects/object-change.ts';
 import { ObjectTable } from '../objects/object-table.ts';
 import type { RankPlacements } from './rank-placements.ts';
 
@@ -27,7 +28,9 @@ export class StorePlacements {
   ranks: readonly RankPlacements[] = [];
   readonly #options: StorePlacementsOptions;
   /** Objects held, by block hash: 8 bytes little-endian; the count stands in the attributes. */
-  readonly #held = new ObjectTable();
+  #held = new ObjectTable();
+  /** The same of each scope that holds some. */
+  readonly #scopes = new Map<ObjectScope, ObjectTable>();
   readonly #hash = new Uint8Array(8);
   readonly #words = new DataView(this.#hash.buffer);
 
@@ -61,35 +64,49 @@ export class StorePlacements {
   take(change: ObjectChange): void {
     if (change.scope.source !== this.#options.source) return;
     if (change.type === 'cleared') {
-      for (const key of change.keys()) this.#remove(key);
+      this.#clear(change.scope);
     } else if (change.type === 'stored') {
-      if (change.isNew) this.#add(change.key);
+      if (change.isNew) this.#add(change.scope, change.key);
     } else if (change.media.length === 0) {
-      this.#remove(change.key);
+      this.#remove(change.scope, change.key);
     }
   }
 
-  #add(key: Uint8Array): void {
+  #add(scope: ObjectScope, key: Uint8Array): void {
     if (!this.#read(key)) {
       this.unmatchedKeys++;
       return;
     }
     this.matchedKeys++;
-    const entry = this.#held.findOrAdd(this.#hash);
-    const before = this.#held.media(entry) === 0 ? 0 : this.#held.attributes(entry);
-    this.#held.setMedia(entry, 1);
-    this.#held.setAttributes(entry, before + 1);
-    if (before === 0) this.#touch();
+    let table = this.#scopes.get(scope);
+    if (table === undefined) {
+      table = new ObjectTable();
+      this.#scopes.set(scope, table);
+    }
+    add(table, this.#hash);
+    if (add(this.#held, this.#hash) === 1) this.#touch();
   }
 
-  #remove(key: Uint8Array): void {
-    const entry = this.#read(key) ? this.#held.find(this.#hash) : -1;
-    if (entry < 0) return;
-    const left = this.#held.attributes(entry) - 1;
-    this.#held.setAttributes(entry, left);
-    if (left > 0) return;
-    this.#held.remove(entry);
-    this.#touch();
+  #remove(scope: ObjectScope, key: Uint8Array): void {
+    const table = this.#scopes.get(scope);
+    if (table === undefined || !this.#read(key)) return;
+    take(table, this.#hash, 1);
+    if (table.size === 0) this.#scopes.delete(scope);
+    if (take(this.#held, this.#hash, 1) === 0) this.#touch();
+  }
+
+  #clear(scope: ObjectScope): void {
+    const table = this.#scopes.get(scope);
+    if (table === undefined) return;
+    this.#scopes.delete(scope);
+    const isAll = this.#scopes.size === 0;
+    if (isAll) this.#held = new ObjectTable();
+    for (let entry = 0; entry < table.entryEnd; entry++) {
+      const count = table.media(entry) === 0 ? 0 : table.attributes(entry);
+      if (count === 0) continue;
+      this.#hash.set(table.key(entry));
+      if (isAll || take(this.#held, this.#hash, count) === 0) this.#touch();
+    }
   }
 
   #touch(): void {
@@ -112,4 +129,22 @@ export class StorePlacements {
     this.#words.setInt32(0, low, true);
     this.#words.setInt32(4, high, true);
   }
+}
+
+/** How many objects have the hash with one more. */
+function add(table: ObjectTable, hash: Uint8Array): number {
+  const entry = table.findOrAdd(hash);
+  const count = table.attributes(entry) + 1;
+  table.setMedia(entry, 1);
+  table.setAttributes(entry, count);
+  return count;
+}
+
+/** How many have it with `count` less. */
+function take(table: ObjectTable, hash: Uint8Array, count: number): number {
+  const entry = table.find(hash);
+  const left = table.attributes(entry) - count;
+  if (left === 0) table.remove(entry);
+  else table.setAttributes(entry, left);
+  return left;
 }

@@ -90,9 +90,30 @@ test.each<[string, string, NonNullable<Answers[string]>]>([
   ['another key', 'bad_answer', jsonAnswer({ success: true, data: { b: { ok: true } } })],
   ['a key of another form', 'bad_answer', jsonAnswer({ success: true, data: { a: [] } })],
   ['a connection that ends', 'unreachable', (response) => void response.destroy()],
+  [
+    'another protocol',
+    'unreachable',
+    ({ socket }) =>
+      void socket?.write(
+        'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+      ),
+  ],
 ])('a query answered with %s fails as %s', async (_, fault, answer) => {
   const client = await clientOf({ '/batch_query_keys': answer });
   const error = await client.query([bytes('a')]).catch((reason: MasterError) => reason);
   expect(error).toMatchObject({ code: 'KVR_MOONCAKE_MASTER', fault });
   expect((error as MasterError).message).not.toContain('=a');
+});
+
+test.each([
+  ['a part of a message', { published_batches: 1.5 }],
+  ['more than can be counted', { dropped_events: 1e300 }],
+  ['less than nothing', { published_events: -1 }],
+])('a status that counts %s fails as bad_answer', async (_, fields) => {
+  const counts = { published_batches: 1, published_events: 1, dropped_events: 0 };
+  const client = await clientOf({
+    '/kv_events/status': jsonAnswer({ enabled: true, ...counts, ...fields }),
+  });
+  const error = await client.status().catch((reason: MasterError) => reason);
+  expect(error).toMatchObject({ code: 'KVR_MOONCAKE_MASTER', fault: 'bad_answer' });
 });

@@ -132,6 +132,32 @@ test('what finds no room is counted, and its removal changes nothing', () => {
   expect(state.media.overflows).toBe(1);
 });
 
+test('a key longer than an entry can tell is counted and not held', () => {
+  const { state } = watched();
+  const key = bytes('k'.repeat(65_536));
+  for (let time = 0; time < 2; time++) {
+    expect(state.stored(DEFAULT, key, 'cpu', NO_ATTRIBUTES)).toBe(false);
+  }
+  expect(state.stored(DEFAULT, key.subarray(1), 'cpu', NO_ATTRIBUTES)).toBe(true);
+  expect(state.stored(DEFAULT, key.subarray(1), 'cpu', NO_ATTRIBUTES)).toBe(false);
+  expect(state.untrackedObjects).toBe(2);
+  expect(held(state)).toEqual([`${'k'.repeat(65_535)} cpu`]);
+});
+
+test('a scope beyond the bound finds room as soon as another is empty', () => {
+  const { state } = watched({ maxScopes: 20 });
+  const at = (tenant: number): ObjectScope => ({ ...DEFAULT, tenantId: `t${tenant}` });
+  const store = (tenant: number): boolean =>
+    state.stored(at(tenant), bytes('k'), 'cpu', NO_ATTRIBUTES);
+  for (let tenant = 0; tenant < 20; tenant++) store(tenant);
+  expect(store(9000)).toBe(false);
+  state.removed(at(17), bytes('k'), 'cpu');
+  expect(store(9000)).toBe(true);
+  expect(store(9001)).toBe(false);
+  state.cleared(at(9000));
+  expect(store(9001)).toBe(true);
+});
+
 test('names that run together are different scopes', () => {
   const { state } = watched();
   const one = { source: 's', backendId: 'ab', tenantId: 'c' };

@@ -167,6 +167,31 @@ test('a range is answered from the log, page by page, and says when it reaches b
   expect(Buffer.from(refused).toString()).toContain('error');
 });
 
+test('every answer is one that a NATS server takes by default, whatever the names are', () => {
+  const streamed = new Streamed({ maxEvents: 10_000, maxBytes: 1 << 26 });
+  // A control character is one byte of a name and six of JSON.
+  const name = '\u0001'.repeat(1024);
+  const at = { source: 'mooncake', backendId: name, tenantId: name };
+  const named = { groupId: name, modelName: name, loraName: name, additionalSalt: name };
+  const attributes = { ...NO_ATTRIBUTES, ...named, sessionId: name };
+  const keys = Array.from({ length: 600 }, (_, index) => `${index}${'\u0001'.repeat(index * 5)}`);
+  for (const key of keys) streamed.state.stored(at, Buffer.from(key), 'cpu', attributes);
+  const sizeOf = (answer: object): number => Buffer.from(JSON.stringify(answer)).length;
+  const seen: string[] = [];
+  for (let cursor: unknown = null, isFirst = true; isFirst || cursor !== null; isFirst = false) {
+    const page = streamed.ask({ snapshot: true, cursor });
+    expect(sizeOf(page)).toBeLessThan(1 << 20);
+    seen.push(...(page.objects as Required<ObjectEvent>[]).map(({ object_key }) => object_key));
+    cursor = page.next_cursor;
+  }
+  expect(seen).toEqual(keys);
+  for (let start: unknown = '1'; start !== null; ) {
+    const range = streamed.ask({ start });
+    expect(sizeOf(range)).toBeLessThan(1 << 20);
+    start = range.next_event_id;
+  }
+});
+
 /** Applies events and rows as docs/objects.md tells consumers to. */
 class Consumer {
   readonly media = new Map<string, string>();
