@@ -10,6 +10,7 @@
  */
 import { Unpackr } from 'msgpackr';
 import type { RawEvent } from './contract-checker.ts';
+import { messageSizeFault } from './message-size.ts';
 
 export interface BusStatus {
   readonly version: string | null;
@@ -33,7 +34,7 @@ export interface BusBatch {
   readonly status: BusStatus;
 }
 
-export type BusBatchFault = 'msgpack' | 'batch_shape';
+export type BusBatchFault = 'msgpack' | 'batch_shape' | 'oversize';
 
 /** A 64-bit integer becomes a bigint only beyond 2^53; the option is there, but not in the types. */
 const unpackr = Object.assign(new Unpackr({ mapsAsObjects: true, useRecords: false }), {
@@ -43,6 +44,8 @@ const MAX_EXCEPTION_CLASSES = 64;
 
 /** A word instead of the batch: what is wrong with it. */
 export function readBusBatch(payload: Uint8Array): BusBatch | BusBatchFault {
+  const fault = messageSizeFault(payload);
+  if (fault !== null) return fault;
   let message: unknown;
   try {
     message = unpackr.unpack(payload);
