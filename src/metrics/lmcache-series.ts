@@ -49,7 +49,9 @@ export class LmcacheSeries {
     series.value += value;
   }
 
+  /** As `add`: LMCache's own histograms take nothing below 0 either, which two clocks can make. */
   observe(name: LmcacheHistogram, value: number, labels: Labels = {}): void {
+    if (!(value >= 0) || !Number.isFinite(value)) return;
     const series = this.#seriesOf(this.histograms.get(name), labels, (bounded) => ({
       labels: bounded,
       histogram: new Histogram(boundsOf(name, this.hasLifecycleBounds)),
