@@ -24,8 +24,8 @@ export function createLmcacheSource(deps: LmcacheSourceDeps): LmcacheSource | nu
     : new LmcacheSource(deps, deps.config.lmcacheBridge);
 }
 
-/** Several times what a bridge sends with the settings it has by default: one message is read in one go. */
-const MAX_MESSAGE_BYTES = 64 << 20;
+/** Twice what a bridge sends at most with the settings it has by default: one message is read in one go. */
+const MAX_MESSAGE_BYTES = 16 << 20;
 
 /** Losses make the sums too small; after so long without one that is told no more. */
 const LOSS_NOTICE_MS = 300_000;

@@ -12,6 +12,7 @@ import type { SourceStatus } from './status/status-source.ts';
 const LMCACHE = 'lmcache';
 const MAX_SHARES = 16;
 const MAX_VIOLATIONS = 100;
+const MAX_FAILURES = 50;
 
 export function lmcacheStatus(source: LmcacheSource): LmcacheStatus {
   source.advance();
@@ -175,7 +176,7 @@ function hitRateOf({ view: { hitRate, metrics } }: LmcacheSource): LmcacheHitRat
   };
 }
 
-/** Named by what failed and, where LMCache tells it, why. */
+/** Named by what failed and, where LMCache tells it, why; the most frequent ones. */
 function failuresOf({ view }: LmcacheSource): Record<string, number> {
   const failures = new Map<string, number>();
   const add = (name: string, count: number): void => {
@@ -190,7 +191,10 @@ function failuresOf({ view }: LmcacheSource): Record<string, number> {
     add(`timeout ${labels.exception_type ?? ''}`, value);
   for (const { failedStores } of view.traffic.adapters.values()) add('l2_store', failedStores);
   add('l2_load', view.traffic.failedLoads);
-  return Object.fromEntries(failures);
+  const largest = [...failures].sort(([, one], [, other]) => other - one);
+  const shown = largest.slice(0, MAX_FAILURES);
+  const rest = sumOf(largest.slice(MAX_FAILURES).map(([, count]) => count));
+  return Object.fromEntries(rest > 0 ? [...shown, ['other', rest]] : shown);
 }
 
 function sharesOf(series: LmcacheSeries, label: 'model_name' | 'cache_salt'): LmcacheShare[] {

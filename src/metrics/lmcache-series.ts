@@ -1,8 +1,9 @@
 /**
  * LmcacheSeries: the counters and histograms of LMCache's bus, each with its series by labels.
  *
- * Bounds   `maxLabelValues` values a label, `MAX_SERIES` series a metric; what is beyond goes into the
- *          series of the value `kvrelay_overflow` and is counted by label.
+ * Bounds   `maxLabelValues` values a label, `MAX_SERIES` series a metric, `MAX_LINES` lines on the metrics page,
+ *          which is written in one go; what is beyond goes into the series of the value `kvrelay_overflow` and
+ *          is counted by label.
  */
 import { Histogram } from './histogram.ts';
 import { LMCACHE_COUNTERS, type LmcacheCounter } from './lmcache-families.ts';
@@ -12,6 +13,9 @@ export type Labels = Readonly<Record<string, string>>;
 
 export const OVERFLOW_VALUE = 'kvrelay_overflow';
 const MAX_SERIES = 5000;
+export const MAX_LINES = 30_000;
+/** Of a histogram, beside its bounds: the last bucket, sum and count. */
+const LINES_BESIDE_BOUNDS = 3;
 const MAX_VALUE_CHARACTERS = 200;
 
 export interface CounterSeries {
@@ -30,6 +34,7 @@ export class LmcacheSeries {
   readonly overflows: Map<string, number> = new Map();
   /** Of series that are made from now on; see `boundsOf`. */
   hasLifecycleBounds = true;
+  #lines = 0;
   readonly #values = new Map<string, Set<string>>();
   readonly #maxLabelValues: number;
 
@@ -42,18 +47,31 @@ export class LmcacheSeries {
   /** Adds `value`, which may be 0: that makes the series. Ignores what is no amount. */
   add(name: LmcacheCounter, value: number, labels: Labels = {}): void {
     if (!(value >= 0) || !Number.isFinite(value)) return;
-    const series = this.#seriesOf(this.counters.get(name), labels, (bounded) => ({
-      labels: bounded,
-      value: 0,
-    }));
+    const series = this.#seriesOf(
+      this.counters.get(name),
+      labels,
+      (bounded) => ({
+        labels: bounded,
+        value: 0,
+      }),
+      1,
+    );
     series.value += value;
   }
 
+  /** As `add`: LMCache's own histograms take nothing below 0 either, which two clocks can make. */
   observe(name: LmcacheHistogram, value: number, labels: Labels = {}): void {
-    const series = this.#seriesOf(this.histograms.get(name), labels, (bounded) => ({
-      labels: bounded,
-      histogram: new Histogram(boundsOf(name, this.hasLifecycleBounds)),
-    }));
+    if (!(value >= 0) || !Number.isFinite(value)) return;
+    const bounds = boundsOf(name, this.hasLifecycleBounds);
+    const series = this.#seriesOf(
+      this.histograms.get(name),
+      labels,
+      (bounded) => ({
+        labels: bounded,
+        histogram: new Histogram(bounds),
+      }),
+      bounds.length + LINES_BESIDE_BOUNDS,
+    );
     series.histogram.observe(value);
   }
 
@@ -69,18 +87,21 @@ export class LmcacheSeries {
     all: Map<string, Series> | undefined,
     labels: Labels,
     create: (bounded: Labels) => Series,
+    lines: number,
   ): Series {
     const bounded = this.#bounded(labels);
     const key = keyOf(bounded);
     const known = all?.get(key);
     if (known !== undefined) return known;
-    if (all !== undefined && all.size >= MAX_SERIES && !isOverflow(bounded)) {
+    const isFull = (all?.size ?? 0) >= MAX_SERIES || this.#lines + lines > MAX_LINES;
+    if (isFull && !isOverflow(bounded)) {
       const folded = Object.fromEntries(Object.keys(labels).map((name) => [name, OVERFLOW_VALUE]));
       for (const label of Object.keys(folded)) this.#countOverflow(label);
-      return this.#seriesOf(all, folded, create);
+      return this.#seriesOf(all, folded, create, lines);
     }
     const made = create(bounded);
     all?.set(key, made);
+    this.#lines += lines;
     return made;
   }
 

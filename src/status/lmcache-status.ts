@@ -23,7 +23,7 @@ export interface LmcacheStatus {
   /** Chunks. */
   readonly l1: { readonly read: number; readonly written: number; readonly evicted: number };
   readonly l2: { readonly evicted: number };
-  /** Keys or tasks by what failed and why, none that is 0. */
+  /** Keys or tasks by what failed and why, none that is 0; beyond 50 as `other`. */
   readonly failures: Readonly<Record<string, number>>;
   /** The ones with most tokens. */
   readonly models: readonly LmcacheShare[];

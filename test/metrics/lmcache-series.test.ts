@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { registerLmcacheMetrics } from '../../src/metrics/lmcache-exposition.ts';
-import { LmcacheSeries, OVERFLOW_VALUE } from '../../src/metrics/lmcache-series.ts';
+import { LmcacheSeries, MAX_LINES, OVERFLOW_VALUE } from '../../src/metrics/lmcache-series.ts';
 import { parsePage } from '../support/prometheus-page.ts';
 
 async function pageOf(series: LmcacheSeries) {
@@ -66,4 +66,25 @@ test('the page has the state of the bus, and no family without a value', async (
     'lmcache_mp_event_bus_dropped_events_total{otel_scope_name="lmcache.event_bus"}': 2,
     'lmcache_mp_event_bus_subscriber_exceptions_total{otel_scope_name="lmcache.event_bus",subscriber_name="A"}': 1,
   });
+});
+
+test('the page has a bound for all metrics together, which folds and is counted', () => {
+  const series = new LmcacheSeries(1000);
+  const lines = (): number => {
+    let count = 0;
+    for (const all of series.counters.values()) count += all.size;
+    for (const all of series.histograms.values())
+      for (const { histogram } of all.values()) count += histogram.bounds.length + 3;
+    return count;
+  };
+  for (let index = 0; index < 4000; index++) {
+    const labels = { device: `d${index % 999}`, engine_id: `e${index % 997}`, model_name: 'm' };
+    series.observe('l0_l1_store_throughput', 1, labels);
+    series.add('num_chunks_loaded', 1, labels);
+  }
+  const folded = 2 * (16 + 3);
+  expect(lines()).toBeGreaterThan(MAX_LINES - folded);
+  expect(lines()).toBeLessThan(MAX_LINES + folded);
+  expect(series.total('num_chunks_loaded')).toBe(4000);
+  expect(series.overflows.get('device')).toBeGreaterThan(0);
 });

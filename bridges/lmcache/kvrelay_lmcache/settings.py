@@ -26,11 +26,17 @@ class Settings:
     #: What is kept for replay, whichever is hit first; the oldest goes.
     buffer_messages: int = 10_000
     buffer_bytes: int = 64 << 20
-    #: Unsent messages a subscriber may have; above it its next ones are lost, which it sees by their numbers.
-    send_hwm: int = 100_000
+    #: Unsent messages a subscriber may have, in the memory of LMCache; above it its next ones are lost, which it sees by
+    #: their numbers and asks for again.
+    send_hwm: int = 4_000
     #: Event types (`trace.call`) that are not subscribed to.
     skip: frozenset[str] = frozenset()
 
+
+#: Twice as much still fits what a socket takes as its mark.
+MAX_INTEGER = 1_000_000_000
+#: Of a value that is refused.
+MAX_SHOWN = 100
 
 INTEGERS = ("queue_events", "batch_events", "max_event_bytes", "buffer_messages", "buffer_bytes", "send_hwm")
 
@@ -56,8 +62,10 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
 
 
 def positive(variable: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise SettingsError(f"{variable}={text}: must be a whole number above 0")
+    # Digits are counted first: Python refuses to read very many of them.
+    is_whole = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_INTEGER))
+    if not (is_whole and 0 < int(text) <= MAX_INTEGER):
+        raise SettingsError(f"{variable}={text[:MAX_SHOWN]}: must be a whole number from 1 to {MAX_INTEGER}")
     return int(text)
 
 

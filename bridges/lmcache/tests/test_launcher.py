@@ -38,6 +38,12 @@ def test_a_value_that_cannot_be_used_is_named(variable: str, text: str) -> None:
         settings_from({f"KVRELAY_BRIDGE_{variable}": text})
 
 
+@pytest.mark.parametrize("text", ["1000000001", "9" * 5000])
+def test_a_number_that_no_socket_takes_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="^KVRELAY_BRIDGE_SEND_HWM=.{1,100}: must be a whole number from 1 to "):
+        settings_from({"KVRELAY_BRIDGE_SEND_HWM": text})
+
+
 def test_a_bus_that_lmcache_makes_has_the_bridge(capsys: pytest.CaptureFixture[str]) -> None:
     one = Settings(endpoint=free_endpoint(), replay_endpoint="")
     bus = bridged(BUS.init_event_bus, one)(BUS.EventBusConfig(enabled=True))
@@ -88,7 +94,7 @@ def test_the_command_says_how_it_is_used() -> None:
 
 def test_the_command_ends_with_one_line_where_it_cannot_start() -> None:
     bad = command("server", KVRELAY_BRIDGE_QUEUE_EVENTS="no")
-    assert (bad.returncode, bad.stderr) == (2, "kvrelay_lmcache: KVRELAY_BRIDGE_QUEUE_EVENTS=no: must be a whole number above 0\n")
+    assert (bad.returncode, bad.stderr) == (2, "kvrelay_lmcache: KVRELAY_BRIDGE_QUEUE_EVENTS=no: must be a whole number from 1 to 1000000000\n")
     alone = command("server")
     assert alone.returncode == 1
     assert alone.stderr == "kvrelay_lmcache: LMCache is not here (lmcache); start this with the Python of the LMCache server\n"

@@ -10,6 +10,7 @@
  */
 import { Unpackr } from 'msgpackr';
 import type { RawEvent } from './contract-checker.ts';
+import { messageSizeFault } from './message-size.ts';
 
 export interface BusStatus {
   readonly version: string | null;
@@ -33,16 +34,23 @@ export interface BusBatch {
   readonly status: BusStatus;
 }
 
-export type BusBatchFault = 'msgpack' | 'batch_shape';
+export type BusBatchFault = 'msgpack' | 'batch_shape' | 'oversize';
 
 /** A 64-bit integer becomes a bigint only beyond 2^53; the option is there, but not in the types. */
 const unpackr = Object.assign(new Unpackr({ mapsAsObjects: true, useRecords: false }), {
   int64AsType: 'auto',
 });
 const MAX_EXCEPTION_CLASSES = 64;
+const MAX_NAME_CHARACTERS = 128;
+/** Of the exceptions of all other classes. */
+const OTHER_CLASSES = 'other';
+/** The clock of a message is believed up to the year 5138. */
+const MAX_CLOCK_S = 1e11;
 
 /** A word instead of the batch: what is wrong with it. */
 export function readBusBatch(payload: Uint8Array): BusBatch | BusBatchFault {
+  const fault = messageSizeFault(payload);
+  if (fault !== null) return fault;
   let message: unknown;
   try {
     message = unpackr.unpack(payload);
@@ -51,8 +59,7 @@ export function readBusBatch(payload: Uint8Array): BusBatch | BusBatchFault {
   }
   if (!Array.isArray(message) || message.length < 3) return 'batch_shape';
   const [sentAt, entries, status] = message as unknown[];
-  if (typeof sentAt !== 'number' || !Array.isArray(entries) || !isRecord(status))
-    return 'batch_shape';
+  if (!isClock(sentAt) || !Array.isArray(entries) || !isRecord(status)) return 'batch_shape';
   const events: RawEvent[] = [];
   for (const entry of entries) {
     const event = readEvent(entry, sentAt);
@@ -78,16 +85,36 @@ function readStatus(status: Readonly<Record<string, unknown>>): BusStatus {
     typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : 0;
   const exceptions = isRecord(status.exceptions) ? Object.entries(status.exceptions) : [];
   return {
-    version: typeof status.lmcache === 'string' ? status.lmcache : null,
+    version:
+      typeof status.lmcache === 'string' && status.lmcache.length <= MAX_NAME_CHARACTERS
+        ? status.lmcache
+        : null,
     bridgeDropped: count(status.dropped),
     bridgeUnencodable: count(status.unencodable),
     busDropped: count(status.bus_dropped),
     queueDepth: count(status.queue_depth),
     drainLagSeconds: count(status.drain_lag_s),
-    exceptions: Object.fromEntries(
-      exceptions.slice(0, MAX_EXCEPTION_CLASSES).map(([name, value]) => [name, count(value)]),
-    ),
+    exceptions: namedExceptions(exceptions.map(([name, value]) => [name, count(value)])),
   };
+}
+
+function namedExceptions(counts: readonly (readonly [string, number])[]): Record<string, number> {
+  const named: Record<string, number> = {};
+  let other = 0;
+  let classes = 0;
+  for (const [name, count] of counts) {
+    if (name.length > MAX_NAME_CHARACTERS || classes >= MAX_EXCEPTION_CLASSES) other += count;
+    else {
+      named[name] = count;
+      classes++;
+    }
+  }
+  if (other > 0) named[OTHER_CLASSES] = (named[OTHER_CLASSES] ?? 0) + other;
+  return named;
+}
+
+function isClock(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= MAX_CLOCK_S;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

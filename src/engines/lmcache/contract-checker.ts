@@ -112,7 +112,8 @@ export class ContractChecker {
   #countUnknown(type: string): void {
     this.unknownEvents++;
     if (this.unknownNames.size < MAX_UNKNOWN_NAMES)
-      this.unknownNames.add(type.slice(0, MAX_NAME_CHARACTERS));
+      // A slice would keep the whole text.
+      this.unknownNames.add(Buffer.from(type.slice(0, MAX_NAME_CHARACTERS)).toString());
   }
 }
 

@@ -3,7 +3,7 @@ import type { FieldType } from './contracts.ts';
 
 type Check = (value: unknown) => boolean;
 
-const isInt: Check = (value) => Number.isInteger(value) || typeof value === 'bigint';
+const isInt: Check = (value) => Number.isSafeInteger(value) || typeof value === 'bigint';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText: Check = (value) => typeof value === 'string';
 const isBytes: Check = (value) => value instanceof Uint8Array;

@@ -6,6 +6,7 @@
 import type { BusEvent } from '../../engines/lmcache/contracts.ts';
 import { amount } from './deriver.ts';
 import { type PairBounds, Pairs } from './pairs.ts';
+import { shortLabel } from './short-key.ts';
 
 export interface AdapterTotals {
   storedBytes: number;
@@ -23,10 +24,17 @@ export class AdapterTraffic {
   /** Keys that a prefetch asked L2 for and did not get. */
   failedLoads = 0;
   /** Bytes of the load tasks under way, by request and adapter: the end does not tell them again. */
-  readonly #loads: Pairs<number>;
+  #loads: Pairs<number>;
+  readonly #bounds: PairBounds;
 
   constructor(bounds: PairBounds) {
+    this.#bounds = bounds;
     this.#loads = new Pairs(bounds);
+  }
+
+  /** The publisher's request ids begin again: its earlier tasks have no end. */
+  restart(): void {
+    this.#loads = new Pairs(this.#bounds);
   }
 
   push(event: BusEvent): void {
@@ -50,8 +58,9 @@ export class AdapterTraffic {
   }
 
   #adapter(name = OTHER): AdapterTotals {
-    const isKnown = this.adapters.has(name) || this.adapters.size < MAX_ADAPTERS;
-    const key = isKnown ? name : OTHER;
+    const short = shortLabel(name);
+    const isKnown = this.adapters.has(short) || this.adapters.size < MAX_ADAPTERS;
+    const key = isKnown ? short : OTHER;
     let totals = this.adapters.get(key);
     if (totals === undefined) {
       totals = { storedBytes: 0, loadedBytes: 0, storeTasks: 0, loadTasks: 0, failedStores: 0 };

@@ -16,6 +16,9 @@ import { FailureWatch } from './failure-watch.ts';
 import { HitRate } from './hit-rate.ts';
 import { RequestTracker } from './request-tracker.ts';
 
+/** Messages come in order: a clock that is further back has been set, and the windows would wait for it. */
+const MAX_CLOCK_STEP_S = 60;
+
 export interface BusViewOptions extends BusMetricsOptions {
   /** A request without news is given up after so many seconds of event time. */
   readonly requestTimeoutS: number;
@@ -47,6 +50,10 @@ export class BusView {
     const batch = readBusBatch(payload);
     if (typeof batch === 'string') return batch;
     this.status = batch.status;
+    if (batch.sentAt < this.sentAt - MAX_CLOCK_STEP_S) {
+      this.failures.rewind(batch.sentAt);
+      this.hitRate.rewind(batch.sentAt);
+    }
     this.sentAt = batch.sentAt;
     this.badEvents += batch.badEvents;
     const { version } = batch.status;
@@ -66,6 +73,7 @@ export class BusView {
   restart(): void {
     this.metrics.restart();
     this.requests.restart();
+    this.traffic.restart();
   }
 
   /** `now` by the publisher's clock, as events have it. */

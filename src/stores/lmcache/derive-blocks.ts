@@ -6,10 +6,13 @@
  */
 import type { BlockRecord, Int } from '../../engines/lmcache/contracts.ts';
 import { type DeriverDeps, type Handlers, labelsOf } from './deriver.ts';
+import { shortKey, shortLabel } from './short-key.ts';
 import { Tracked } from './tracked.ts';
 
 /** The last re-uses, whose gaps an eviction tells. */
 const MAX_USES = 4;
+/** Owners of blocks, by what is tracked; above it the oldest request goes. */
+const OWNED_PER_TRACKED = 4;
 /** Spreads block ids over 32 bits. */
 const SPREAD = 2_654_435_761;
 
@@ -29,7 +32,7 @@ export function deriveBlocks(deps: DeriverDeps): Handlers {
     MP_VLLM_BLOCK_ALLOCATION: ({ timestamp, metadata }) => {
       const { instance_id = 0, model_name = '', records = [] } = metadata;
       for (const record of records)
-        blocks.allocate(String(instance_id), model_name, record, timestamp);
+        blocks.allocate(String(instance_id), shortLabel(model_name), record, timestamp);
     },
     MP_VLLM_END_SESSION: ({ metadata: { request_id = '' } }) => blocks.release(request_id),
   };
@@ -39,31 +42,38 @@ class Blocks {
   readonly #deps: DeriverDeps;
   readonly #blocks: Tracked<Block>;
   readonly #blocksOfRequest: Tracked<Set<string>>;
+  /** Owners of all blocks. */
+  #owned = 0;
 
   constructor(deps: DeriverDeps) {
     const { options, counts } = deps;
-    const drop = (): void => {
-      counts.untracked++;
-    };
     this.#deps = deps;
-    this.#blocks = new Tracked(options.maxTracked, drop);
-    this.#blocksOfRequest = new Tracked(options.maxTracked, drop);
+    // Whoever goes, the other side forgets it.
+    this.#blocks = new Tracked(options.maxTracked, ({ owners }, key) => {
+      counts.untracked++;
+      this.#disown(owners, key);
+    });
+    this.#blocksOfRequest = new Tracked(options.maxTracked, (keys, request) => {
+      counts.untracked++;
+      this.#leave(keys, request);
+    });
   }
 
   /** The tokens are those of the blocks in turn, the last one perhaps not full. */
   allocate(instance: string, model: string, record: BlockRecord, now: number): void {
     const { req_id, new_block_ids: ids, new_token_ids: tokens } = record;
+    const request = shortKey(req_id);
     const size = Math.ceil(tokens.length / ids.length);
     for (const [index, id] of ids.entries()) {
       const own = tokens.slice(index * size, (index + 1) * size);
       if (own.length > 0)
-        this.#use(`${instance}\0${id}`, id, instance, model, own.join(), req_id, now);
+        this.#use(`${instance}\0${id}`, id, instance, model, shortKey(own.join()), request, now);
     }
   }
 
-  release(request: string): void {
-    for (const key of this.#blocksOfRequest.take(request) ?? [])
-      this.#blocks.get(key)?.owners.delete(request);
+  release(requestId: string): void {
+    const request = shortKey(requestId);
+    this.#leave(this.#blocksOfRequest.take(request) ?? [], request);
   }
 
   #use(
@@ -83,25 +93,41 @@ class Blocks {
         block.uses.push(now);
         if (block.uses.length > MAX_USES) block.uses.shift();
       }
-      block.owners.add(request);
+      this.#own(block, key, request);
     } else {
       if (block === undefined && !this.#isSampled(id)) return;
       if (block !== undefined) this.#evict(key, block, now);
-      const owners = new Set([request]);
       const fresh = {
         model,
         instance,
         tokens,
         allocatedAt: now,
-        owners,
+        owners: new Set<string>(),
         lastUsedAt: now,
         uses: [],
       };
       this.#blocks.set(key, fresh);
+      this.#own(fresh, key, request);
     }
+  }
+
+  #own(block: Block, key: string, request: string): void {
+    block.owners.add(request);
+    this.#owned++;
     const known = this.#blocksOfRequest.get(request);
     if (known === undefined) this.#blocksOfRequest.set(request, new Set([key]));
     else known.add(key);
+    const { counts, options } = this.#deps;
+    while (this.#owned > OWNED_PER_TRACKED * options.maxTracked) {
+      this.release(this.#blocksOfRequest.oldest?.key ?? request);
+      counts.untracked++;
+    }
+  }
+
+  #leave(keys: Iterable<string>, request: string): void {
+    for (const key of keys) {
+      if (this.#blocks.get(key)?.owners.delete(request) === true) this.#owned--;
+    }
   }
 
   #evict(
@@ -119,6 +145,11 @@ class Blocks {
         (uses[index] as number) - (uses[index - 1] as number),
         labels,
       );
+    this.#disown(owners, key);
+  }
+
+  #disown(owners: ReadonlySet<string>, key: string): void {
+    this.#owned -= owners.size;
     for (const owner of owners) this.#blocksOfRequest.get(owner)?.delete(key);
   }
 

@@ -7,6 +7,7 @@
 import type { ObjectKey } from '../../engines/lmcache/contracts.ts';
 import { MAX_EVICT_REUSE_S } from '../../metrics/lmcache-histograms.ts';
 import { type DeriverDeps, type Handlers, labelsOf } from './deriver.ts';
+import { shortKey, shortLabel } from './short-key.ts';
 import { Tracked } from './tracked.ts';
 
 interface Life {
@@ -30,9 +31,10 @@ export function deriveL1Lifecycle({ series, options, counts }: DeriverDeps): Han
   );
 
   const sweep = (now: number): void => {
-    for (const [id, { at, tag }] of evicted.entries()) {
+    for (let { oldest } = evicted; oldest !== undefined; { oldest } = evicted) {
+      const { at, tag } = oldest.value;
       if (now - at < MAX_EVICT_REUSE_S) return;
-      evicted.take(id);
+      evicted.take(oldest.key);
       series.observe('l1_chunk_evict_reuse_gap', MAX_EVICT_REUSE_S, labelsOf({ l1_tag: tag }));
     }
   };
@@ -71,7 +73,7 @@ export function deriveL1Lifecycle({ series, options, counts }: DeriverDeps): Han
         if (life === undefined) continue;
         series.observe('l1_chunk_lifetime', now - life.allocatedAt, labels);
         series.observe('l1_chunk_idle_before_evict', now - life.lastUsedAt, labels);
-        evicted.set(id, { at: now, tag: l1_tag });
+        evicted.set(id, { at: now, tag: l1_tag && shortLabel(l1_tag) });
       }
       sweep(now);
     },
@@ -95,11 +97,12 @@ export function deriveReuse({ series, options, counts }: DeriverDeps): Handlers 
   const take = (keys: readonly ObjectKey[], now: number, isRead: boolean): void => {
     const seen = new Set<string>();
     for (const key of keys) {
-      const id = `${hexOf(key.chunk_hash)}\0${key.cache_salt}`;
+      const id = shortKey(`${hexOf(key.chunk_hash)}\0${key.cache_salt}`);
       if (seen.has(id)) continue;
       seen.add(id);
-      const count = (usesBySalt.get(key.cache_salt) ?? 0) + 1;
-      usesBySalt.set(key.cache_salt, count);
+      const salt = shortKey(key.cache_salt);
+      const count = (usesBySalt.get(salt) ?? 0) + 1;
+      usesBySalt.set(salt, count);
       const last = uses.get(id);
       if (last === undefined && !isSampled(key, options.sampleRate)) continue;
       if (last !== undefined && isRead) {
@@ -128,9 +131,8 @@ function isSampled({ chunk_hash }: ObjectKey, rate: number): boolean {
 
 function idOf(key: ObjectKey, tag: string | undefined): string {
   const { chunk_hash, model_name, kv_rank, object_group_id, cache_salt } = key;
-  return [tag ?? '', hexOf(chunk_hash), model_name, kv_rank, object_group_id, cache_salt].join(
-    '\0',
-  );
+  const parts = [tag ?? '', hexOf(chunk_hash), model_name, kv_rank, object_group_id, cache_salt];
+  return shortKey(parts.join('\0'));
 }
 
 function hexOf(bytes: Uint8Array): string {

@@ -29,6 +29,11 @@ export class FailureWatch {
     this.#failed.add(event.timestamp, keys);
   }
 
+  /** The clock was set back. */
+  rewind(now: number): void {
+    this.#failed.rewind(now);
+  }
+
   /** Time goes on without events too. */
   advance(now: number): void {
     this.#failed.advance(now);

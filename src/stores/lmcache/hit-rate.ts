@@ -18,6 +18,12 @@ export class HitRate {
     this.#hit.add(event.timestamp, amount(hit_tokens));
   }
 
+  /** The clock was set back. */
+  rewind(now: number): void {
+    this.#requested.rewind(now);
+    this.#hit.rewind(now);
+  }
+
   advance(now: number): void {
     this.#requested.advance(now);
     this.#hit.advance(now);

@@ -5,6 +5,9 @@
  * Bounds  `maxPending` starts, the oldest goes; one that has waited `timeoutS` seconds of event time goes too.
  * Counts  both, and the ends that found no start.
  */
+import { LinkedMap } from './linked-map.ts';
+import { shortKey } from './short-key.ts';
+
 export interface PairBounds {
   readonly maxPending: number;
   readonly timeoutS: number;
@@ -16,7 +19,7 @@ export class Pairs<Value> {
   endsAlone = 0;
   readonly #bounds: PairBounds;
   /** In the order in which they began, as far as their publishers' clocks agree. */
-  readonly #pending = new Map<string, { readonly startedAt: number; readonly value: Value }>();
+  readonly #pending = new LinkedMap<{ readonly startedAt: number; readonly value: Value }>();
 
   constructor(bounds: PairBounds) {
     this.#bounds = bounds;
@@ -27,28 +30,28 @@ export class Pairs<Value> {
   }
 
   start(key: string, startedAt: number, value: Value): void {
-    this.#pending.delete(key);
-    this.#pending.set(key, { startedAt, value });
+    const short = shortKey(key);
+    this.#pending.take(short);
+    this.#pending.set(short, { startedAt, value });
     this.sweep(startedAt);
   }
 
   /** Seconds since the start, which may be below 0 between two clocks, and what it brought; null without one. */
   end(key: string, endedAt: number): { readonly seconds: number; readonly value: Value } | null {
-    const start = this.#pending.get(key);
+    const start = this.#pending.take(shortKey(key));
     if (start === undefined) {
       this.endsAlone++;
       return null;
     }
-    this.#pending.delete(key);
     return { seconds: endedAt - start.startedAt, value: start.value };
   }
 
   /** Gives up what is too old or too much. */
   sweep(now: number): void {
-    for (const [key, { startedAt }] of this.#pending) {
-      const isOld = now - startedAt > this.#bounds.timeoutS;
+    for (let { oldest } = this.#pending; oldest !== undefined; { oldest } = this.#pending) {
+      const isOld = now - oldest.value.startedAt > this.#bounds.timeoutS;
       if (!isOld && this.#pending.size <= this.#bounds.maxPending) return;
-      this.#pending.delete(key);
+      this.#pending.take(oldest.key);
       if (isOld) this.timedOut++;
       else this.evicted++;
     }

@@ -30,6 +30,16 @@ export class RecentSums {
     this.#newestPart = part;
   }
 
+  /** The clock was set back to `now`: what is there stays, as of the newest part. */
+  rewind(now: number): void {
+    const part = Math.floor(now / this.#partS);
+    if (part >= this.#newestPart) return;
+    const sum = this.sum();
+    this.#sums.fill(0);
+    this.#newestPart = part;
+    this.#sums[part % this.#sums.length] = sum;
+  }
+
   /** Of so many parts, the newest of them the one under way or, with `skipped`, one before it. */
   sum(parts: number = this.#sums.length, skipped: number = 0): number {
     const { length } = this.#sums;

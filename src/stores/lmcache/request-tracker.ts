@@ -8,7 +8,9 @@
  * Counts   both, and sentinels that come out of order. Pure: no clock but the events'.
  */
 import type { BusEvent, EventName } from '../../engines/lmcache/contracts.ts';
+import { LinkedMap } from './linked-map.ts';
 import type { PairBounds } from './pairs.ts';
+import { shortKey } from './short-key.ts';
 
 interface Request {
   lastAt: number;
@@ -45,7 +47,7 @@ export class RequestTracker {
   outOfOrder = 0;
   readonly #bounds: PairBounds;
   /** In the order of their last news. */
-  readonly #requests = new Map<string, Request>();
+  readonly #requests = new LinkedMap<Request>();
 
   constructor(bounds: PairBounds) {
     this.#bounds = bounds;
@@ -72,7 +74,7 @@ export class RequestTracker {
     this.advance(timestamp);
     const [family, role] = ROLES[name] ?? [];
     if (role === undefined || sessionId === '') return;
-    const key = `${family}\0${sessionId}`;
+    const key = shortKey(`${family}\0${sessionId}`);
     const known = this.#requests.get(key);
     if (known === undefined && role !== 'start') {
       // A worker's further END of a blend request is no news, nor is the late end of what was given up.
@@ -82,7 +84,7 @@ export class RequestTracker {
     const request = known ?? { lastAt: timestamp, openTransfers: 0, hasEnded: false };
     this.#apply(request, role);
     request.lastAt = Math.max(request.lastAt, timestamp);
-    this.#requests.delete(key);
+    this.#requests.take(key);
     if (request.hasEnded && request.openTransfers <= 0) this.completed++;
     else this.#keep(key, request);
   }
@@ -96,19 +98,17 @@ export class RequestTracker {
 
   #keep(key: string, request: Request): void {
     this.#requests.set(key, request);
-    if (this.#requests.size <= this.#bounds.maxPending) return;
-    for (const oldest of this.#requests.keys()) {
-      this.#requests.delete(oldest);
-      this.evicted++;
-      return;
-    }
+    const { oldest } = this.#requests;
+    if (this.#requests.size <= this.#bounds.maxPending || oldest === undefined) return;
+    this.#requests.take(oldest.key);
+    this.evicted++;
   }
 
   /** Gives up requests without news. */
   advance(now: number): void {
-    for (const [key, { lastAt }] of this.#requests) {
-      if (now - lastAt <= this.#bounds.timeoutS) return;
-      this.#requests.delete(key);
+    for (let { oldest } = this.#requests; oldest !== undefined; { oldest } = this.#requests) {
+      if (now - oldest.value.lastAt <= this.#bounds.timeoutS) return;
+      this.#requests.take(oldest.key);
       this.timedOut++;
     }
   }

@@ -1,10 +1,12 @@
 /** Tracked: a map with a bound; what was put in first goes first, and is counted. */
+import { LinkedMap } from './linked-map.ts';
+
 export class Tracked<Value> {
   readonly #max: number;
-  readonly #onDrop: () => void;
-  readonly #entries = new Map<string, Value>();
+  readonly #onDrop: (dropped: Value, key: string) => void;
+  readonly #entries = new LinkedMap<Value>();
 
-  constructor(max: number, onDrop: () => void) {
+  constructor(max: number, onDrop: (dropped: Value, key: string) => void) {
     this.#max = max;
     this.#onDrop = onDrop;
   }
@@ -13,29 +15,24 @@ export class Tracked<Value> {
     return this.#entries.size;
   }
 
+  get oldest(): { readonly key: string; readonly value: Value } | undefined {
+    return this.#entries.oldest;
+  }
+
   get(key: string): Value | undefined {
     return this.#entries.get(key);
   }
 
   set(key: string, value: Value): void {
     this.#entries.set(key, value);
-    if (this.#entries.size <= this.#max) return;
-    for (const oldest of this.#entries.keys()) {
-      this.#entries.delete(oldest);
-      this.#onDrop();
-      return;
-    }
+    const { oldest } = this.#entries;
+    if (this.#entries.size <= this.#max || oldest === undefined) return;
+    this.#entries.take(oldest.key);
+    this.#onDrop(oldest.value, oldest.key);
   }
 
   /** What was there. */
   take(key: string): Value | undefined {
-    const value = this.#entries.get(key);
-    this.#entries.delete(key);
-    return value;
-  }
-
-  /** From the oldest on. */
-  entries(): IterableIterator<[string, Value]> {
-    return this.#entries.entries();
+    return this.#entries.take(key);
   }
 }

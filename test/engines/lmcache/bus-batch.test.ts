@@ -51,6 +51,9 @@ test.each([
   ['no array', 1],
   ['too short', [1.5, []]],
   ['no time', ['now', [], STATUS]],
+  ['a time that never comes', [Number.POSITIVE_INFINITY, [], STATUS]],
+  ['a time of no clock', [1e300, [], STATUS]],
+  ['a time before all clocks', [-1.5, [], STATUS]],
   ['events that are no list', [1.5, {}, STATUS]],
   ['a state that is no map', [1.5, [], 1]],
 ])('%s is a malformed message', (_, message) => {
@@ -78,6 +81,23 @@ test('an entry that is no event costs itself', () => {
   const batch = read([1.5, [...bad, good], STATUS]);
   expect(batch.badEvents).toBe(bad.length);
   expect(batch.events.map(({ type }) => type)).toEqual(['mp.request.end']);
+});
+
+test('names in the state are short and few, and no count is lost', () => {
+  const many = Array.from({ length: 100 }, (_, index) => [`C${index}`, 1] as const);
+  const exceptions = { ['n'.repeat(1000)]: 5, ...Object.fromEntries(many) };
+  const { status } = read([1.5, [], { lmcache: 'v'.repeat(1000), exceptions }]);
+  expect(status.version).toBeNull();
+  expect(Object.keys(status.exceptions)).toHaveLength(65);
+  expect(status.exceptions).toMatchObject({ C0: 1, other: 41 });
+});
+
+test('a float that is no integer of the wire is none in an event', () => {
+  const checker = new ContractChecker();
+  const metadata = { num_chunks: 1e300 };
+  const event = { type: 'cb.chunks.evicted', timestamp: 1, sessionId: '', metadata };
+  expect(checker.check(event, '0.5.6')?.metadata).toEqual({});
+  expect(checker.violations).toMatchObject([{ field: 'num_chunks', kind: 'type' }]);
 });
 
 test('integers stay exact beyond 2^53 and are plain numbers below', () => {
