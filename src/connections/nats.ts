@@ -163,8 +163,13 @@ export class NatsConnection {
   #subscribe(client: Client, responder: Responder): void {
     const { subject, reply, onReady } = responder;
     const callback = (error: unknown, message: Msg): void => {
-      if (error === null) message.respond(reply(message.data));
-      else this.#options.onError(error);
+      try {
+        if (error !== null) throw error;
+        // Throws where the answer is larger than the server takes.
+        message.respond(reply(message.data));
+      } catch (cause) {
+        this.#options.onError(cause);
+      }
     };
     try {
       this.#responders.set(responder, client.subscribe(subject, { callback }));
