@@ -1,5 +1,5 @@
 /**
- * One HTTP GET whose answer is read whole.
+ * One HTTP GET whose answer is read whole where its status is 200.
  *
  * Bounds   bytes of the answer, and one time limit for all of it; no redirect is followed and no
  *          compression offered, so that what arrives is what is read.
@@ -9,8 +9,7 @@ import { type Agent, get as getHttp, type IncomingMessage } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { KvRelayError, messageOf } from '../errors.ts';
 
-export const HTTP_GET_FAULTS = ['unreachable', 'timeout', 'too_large'] as const;
-export type HttpGetFault = (typeof HTTP_GET_FAULTS)[number];
+export type HttpGetFault = 'unreachable' | 'timeout' | 'status' | 'too_large';
 
 /** There is no answer, or none that can be read whole. */
 export class HttpGetError extends KvRelayError {
@@ -29,14 +28,12 @@ export interface HttpGetOptions {
   readonly stop: AbortSignal;
   /** Null: a connection of its own. */
   readonly agent: Agent | null;
+  /** Media type asked for; absent: any. */
+  readonly accept?: string;
 }
 
-export interface HttpAnswer {
-  readonly status: number;
-  readonly body: Buffer;
-}
-
-export async function httpGet(url: string, options: HttpGetOptions): Promise<HttpAnswer> {
+/** The answer's body. */
+export async function httpGet(url: string, options: HttpGetOptions): Promise<Buffer> {
   const { timeoutMs, stop } = options;
   const ended = new AbortController();
   const end = (): void => ended.abort();
@@ -48,9 +45,12 @@ export async function httpGet(url: string, options: HttpGetOptions): Promise<Htt
   stop.addEventListener('abort', end);
   try {
     stop.throwIfAborted();
-    const response = await open(url, ended.signal, options.agent);
-    const body = await bodyOf(response, options.maxBytes);
-    return { status: response.statusCode ?? 0, body };
+    const response = await open(url, ended.signal, options);
+    if (response.statusCode !== 200) {
+      response.destroy();
+      throw new HttpGetError('status', `HTTP status ${response.statusCode}`);
+    }
+    return await bodyOf(response, options.maxBytes);
   } catch (error) {
     if (error instanceof HttpGetError) throw error;
     if (isLate) throw new HttpGetError('timeout', `no answer within ${timeoutMs} ms`);
@@ -61,9 +61,13 @@ export async function httpGet(url: string, options: HttpGetOptions): Promise<Htt
   }
 }
 
-function open(url: string, signal: AbortSignal, agent: Agent | null): Promise<IncomingMessage> {
+function open(
+  url: string,
+  signal: AbortSignal,
+  { agent, accept }: HttpGetOptions,
+): Promise<IncomingMessage> {
   const get = url.startsWith('https:') ? getHttps : getHttp;
-  const headers = { 'accept-encoding': 'identity' };
+  const headers = { 'accept-encoding': 'identity', ...(accept !== undefined && { accept }) };
   return new Promise((resolve, reject) => {
     const request = get(url, { agent: agent ?? false, signal, headers }, resolve);
     request.on('error', reject);

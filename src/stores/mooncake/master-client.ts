@@ -93,9 +93,7 @@ export class MasterClient implements Master {
     const options = { timeoutMs, maxBytes, stop: this.#stop.signal };
     const agent = this.#url.startsWith('https:') ? null : this.#agent;
     try {
-      const { status, body } = await httpGet(this.#url + path, { ...options, agent });
-      if (status === 200) return body;
-      throw new MasterError('status', `${pathOnly(path)} answers HTTP status ${status}`);
+      return await httpGet(this.#url + path, { ...options, agent });
     } catch (error) {
       if (!(error instanceof HttpGetError)) throw error;
       throw new MasterError(error.fault, `${pathOnly(path)}: ${error.message}`);

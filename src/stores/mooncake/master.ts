@@ -1,15 +1,9 @@
 /** Master: what a Mooncake master answers about the objects it holds, as reconciliation needs it. */
+import type { HttpGetFault } from '../../connections/http-get.ts';
 import { KvRelayError } from '../../errors.ts';
 import type { KeyList } from './key-list.ts';
 
-export const MASTER_FAULTS = [
-  'unreachable',
-  'timeout',
-  'too_large',
-  'status',
-  'bad_answer',
-] as const;
-export type MasterFault = (typeof MASTER_FAULTS)[number];
+export type MasterFault = HttpGetFault | 'bad_answer';
 
 /** The master does not answer, or not what it should. */
 export class MasterError extends KvRelayError {

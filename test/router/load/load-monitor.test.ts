@@ -63,6 +63,14 @@ test.each<[string, string, RequestListener]>([
     },
   ],
   ['unreachable', 'a link that breaks', (request) => request.socket.destroy()],
+  [
+    'unreachable',
+    'another protocol',
+    ({ socket }) =>
+      void socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+      ),
+  ],
   ['unreachable', 'something that is not HTTP', (request) => request.socket.end('\0\0\0')],
 ])('%s: %s is counted and warned of, and nothing is told', async (fault, _, answer) => {
   const { metrics, sent, warnings } = watch(await servePage(answer));
