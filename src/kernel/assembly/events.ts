@@ -13,7 +13,6 @@
 import { negative, readBigrams, readHash, readHashes, readInteger, readTokens } from './msgpack';
 import { TRUNCATED, value } from './msgpack';
 import { textCode } from './texts';
-import { mayWarm, warmHashes, warmParent } from './warm';
 
 const RECORD_BYTES: usize = 48;
 
@@ -101,15 +100,7 @@ export function readEvents(
   }
   store<u32>(state, at as u32);
   store<u32>(state, room as u32, 4);
-  if (mayWarm()) lookAhead(records);
   return taken;
-}
-
-function lookAhead(records: usize): void {
-  for (let at = records; at < record; at += RECORD_BYTES) {
-    if ((load<u32>(at, 4) & HAS_PARENT) != 0) warmParent(load<u64>(at, 16));
-    warmHashes(load<u32>(at, 8), load<u32>(at, 12));
-  }
 }
 
 // @ts-ignore: decorator

@@ -65,7 +65,6 @@ import {
   unindex,
 } from './names';
 
-import { noteNames } from './warm';
 
 const TREE_SHIFT: u32 = 6;
 const CHILDREN: usize = 4;
@@ -327,7 +326,6 @@ export function treeStore(
   count: u32,
   maxLive: u32,
 ): u32 {
-  noteNames(load<u32>(tree));
   const live = load<u32>(tree, LIVE);
   const room = maxLive > live ? maxLive - live : 0;
   let taken = count;

@@ -12,7 +12,6 @@
 
 import { allocate, blockShift, release } from './memory';
 import { mix } from './mix';
-import { forgetTable, noteCounts } from './warm';
 
 /** Values of 8 bytes, and of 4. */
 export const WIDE: u32 = 1;
@@ -75,7 +74,6 @@ export function clearTable(table: usize): void {
 }
 
 export function freeTable(table: usize): void {
-  forgetTable(table);
   clearTable(table);
   release(table, blockShift(TABLE_BYTES as u32));
 }
@@ -112,21 +110,6 @@ function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
   if (wide == WIDE) atValue = block + ((8 as usize) << shift) + (slot << 3);
   if (wide == HALF_WIDE) atValue = block + ((8 as usize) << shift) + (slot << 2);
   return load<u32>(atTag);
-}
-
-/** Loads where a lookup of `hash` begins. */
-// @ts-ignore: decorator
-@inline
-export function touch(table: usize, wide: u32, hash: u64): u32 {
-  const segment = segmentOf(table, hash);
-  const shift = load<u32>(segment, 4);
-  if (shift == 0) return 0;
-  const block = load<u32>(segment) as usize;
-  const slot = (hash as usize) & (((1 as usize) << shift) - 1);
-  const found = load<u32>(tagsOf(block, shift, wide) + (slot << 2)) + load<u32>(block + (slot << 3));
-  return wide == HALF_WIDE
-    ? found + load<u32>(block + ((8 as usize) << shift) + (slot << 2))
-    : found;
 }
 
 /** Comes to rest on the entry of `key` and returns its tag; 0 where there is none. */
@@ -234,7 +217,6 @@ export function removeFound(table: usize): void {
 
 /** Adds 1 to the count of each hash of a list, for at most `maxEntries` keys; returns how many were refused. */
 export function countStored(table: usize, list: usize, count: usize, maxEntries: u32): u32 {
-  noteCounts(table);
   let refused: u32 = 0;
   const end = list + (count << 3);
   for (; list < end; list += 8) {
