@@ -4,12 +4,10 @@
  * Ends     each with its standard input, which closes with the test process too.
  * Throws   when one ends early or is late, with the last of what it wrote.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { parseLosslessJson } from '../../src/protocol/lossless-json.ts';
 import { natsServerAvailable } from '../support/nats-server.ts';
 import { eventually } from '../support/plane-collector.ts';
+import { PeerProcess } from './peer-process.ts';
 
 /** A Python with Dynamo's runtime; empty where there is none. */
 export const DYNAMO_PYTHON: string = process.env.KVRELAY_INTEROP_DYNAMO ?? '';
@@ -61,29 +59,19 @@ export interface OverlapScores {
 }
 
 export class DynamoPeer {
-  readonly #child: ChildProcess;
-  readonly #closed: Promise<unknown>;
+  readonly #process: PeerProcess;
   readonly #lines: Line[] = [];
-  #tail = '';
 
   private constructor(program: PeerProgram, flags: readonly string[], env: Record<string, string>) {
-    const path = fileURLToPath(new URL(`../peers/${program}.py`, import.meta.url));
-    this.#child = spawn(DYNAMO_PYTHON, [path, ...flags], {
-      env: { ...process.env, ...env },
-      stdio: ['pipe', 'pipe', 'pipe'],
+    this.#process = new PeerProcess({
+      python: DYNAMO_PYTHON,
+      program,
+      flags,
+      env,
+      speaksOn: 'stdout',
+      onLine: (line) => this.#take(line),
+      stopTimeoutMs: STOP_TIMEOUT_MS,
     });
-    this.#closed = once(this.#child, 'close');
-    this.#child.stdin?.on('error', () => undefined);
-    const rest: string[] = [];
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      rest.push(text);
-      // A state of the router may have many megabytes: joined once, when its line ends.
-      if (!text.includes('\n')) return;
-      const lines = rest.splice(0).join('').split('\n');
-      rest.push(lines.pop() ?? '');
-      for (const line of lines) this.#take(line);
-    });
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#keep(text));
   }
 
   static async start(
@@ -93,10 +81,10 @@ export class DynamoPeer {
   ): Promise<DynamoPeer> {
     const peer = new DynamoPeer(program, flags, env);
     const isReady = (): boolean => peer.#lines.some(({ state }) => state === 'ready');
-    await eventually(() => isReady() || peer.#child.exitCode !== null, START_TIMEOUT_MS);
+    await eventually(() => isReady() || peer.#process.hasEnded, START_TIMEOUT_MS);
     if (isReady()) return peer;
     await peer.kill();
-    throw new Error(`${program} is not ready:\n${peer.#tail}`);
+    throw new Error(`${program} is not ready:\n${peer.log}`);
   }
 
   /** What the router's index holds now. */
@@ -126,50 +114,42 @@ export class DynamoPeer {
   }
 
   get log(): string {
-    return this.#tail;
+    return this.#process.tail;
   }
 
   /** An orderly end: its records go. */
-  async stop(): Promise<void> {
-    this.#child.stdin?.end();
-    const impatience = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-    await this.#closed;
-    clearTimeout(impatience);
+  stop(): Promise<void> {
+    return this.#process.stop();
   }
 
   /** A crash: its records stay until they expire. */
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#closed;
+  kill(): Promise<void> {
+    return this.#process.kill();
   }
 
   async #ask(question: object): Promise<Line> {
     const answers = (): readonly Line[] => this.#lines.filter(({ state }) => state === 'answer');
     const before = answers().length;
-    this.#child.stdin?.write(`${JSON.stringify(question)}\n`);
-    const isOver = (): boolean => answers().length > before || this.#child.exitCode !== null;
+    this.#process.writeLine(JSON.stringify(question));
+    const isOver = (): boolean => answers().length > before || this.#process.hasEnded;
     await eventually(isOver, ANSWER_TIMEOUT_MS);
     const answer = answers()[before];
-    if (answer === undefined) throw new Error(`the router does not answer:\n${this.#tail}`);
+    if (answer === undefined) throw new Error(`the router does not answer:\n${this.log}`);
     return answer;
   }
 
   /** It does nothing until `thaw()`; what is sent to it waits. */
   freeze(): void {
-    this.#child.kill('SIGSTOP');
+    this.#process.send('SIGSTOP');
   }
 
   thaw(): void {
-    this.#child.kill('SIGCONT');
+    this.#process.send('SIGCONT');
   }
 
   #take(line: string): void {
     // Dynamo's own log may go to standard output too.
     if (line.startsWith('{"state":')) this.#lines.push(parseLosslessJson(line) as Line);
-    else this.#keep(`${line}\n`);
-  }
-
-  #keep(text: string): void {
-    this.#tail = (this.#tail + text).slice(-8_192);
+    else this.#process.keep(`${line}\n`);
   }
 }

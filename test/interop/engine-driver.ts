@@ -5,12 +5,10 @@
  * Ends     with its standard input, which closes with the test process too; stop() waits for it.
  * Throws   when it ends early or is late, with the last of what it wrote.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { fileURLToPath } from 'node:url';
+import { freePorts } from '../support/free-ports.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { type EngineVersion, PYTHON } from './engines.ts';
+import { PeerProcess } from './peer-process.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const PUBLISH_TIMEOUT_MS = 90_000;
@@ -33,33 +31,25 @@ export interface EnginePorts {
 
 export class EngineDriver {
   readonly ports: EnginePorts;
-  readonly #child: ChildProcess;
-  readonly #exited: Promise<unknown>;
+  readonly #process: PeerProcess;
   readonly #progress: Record<string, unknown>[] = [];
-  #stderrTail = '';
 
   private constructor(
     { engine, version }: EngineVersion,
     ports: EnginePorts,
     flags: readonly string[],
   ) {
-    const program = fileURLToPath(new URL(`../peers/${engine}_publisher.py`, import.meta.url));
     const { port, replayPort } = ports;
     const own = ['--version', version, '--wait-stdin', '--hold', '-1'];
     own.push('--port', String(port), '--replay-port', String(replayPort));
     this.ports = ports;
-    this.#child = spawn(PYTHON, [program, ...own, ...flags], {
-      stdio: ['pipe', 'ignore', 'pipe'],
-    });
-    this.#exited = once(this.#child, 'close');
-    // A program that ends early breaks the pipe; its exit is what gets reported.
-    this.#child.stdin?.on('error', () => undefined);
-    let rest = '';
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderrTail = (this.#stderrTail + text).slice(-4_096);
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      this.#progress.push(...lines.flatMap(progressOf));
+    this.#process = new PeerProcess({
+      python: PYTHON,
+      program: `${engine}_publisher`,
+      flags: [...own, ...flags],
+      speaksOn: 'stderr',
+      onLine: (line) => this.#progress.push(...progressOf(line)),
+      stopTimeoutMs: STOP_TIMEOUT_MS,
     });
   }
 
@@ -73,13 +63,13 @@ export class EngineDriver {
     ports?: EnginePorts,
   ): Promise<EngineDriver> {
     for (let attempt = 1; ; attempt++) {
-      const driver = new EngineDriver(engine, ports ?? (await freePorts()), flags);
+      const driver = new EngineDriver(engine, ports ?? (await enginePorts()), flags);
       try {
         await driver.#reached('ready', START_TIMEOUT_MS);
         return driver;
       } catch (error) {
         await driver.stop();
-        const isPortTaken = driver.#stderrTail.includes('Address already in use');
+        const isPortTaken = driver.#process.tail.includes('Address already in use');
         if (!isPortTaken || attempt === START_ATTEMPTS) throw error;
       }
     }
@@ -94,7 +84,7 @@ export class EngineDriver {
   }
 
   go(): void {
-    this.#child.stdin?.write('go\n');
+    this.#process.writeLine('go');
   }
 
   /** Resolves when all batches have left the engine's own queue. */
@@ -103,28 +93,22 @@ export class EngineDriver {
   }
 
   /** Ends it as a crash does. */
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#exited;
+  kill(): Promise<void> {
+    return this.#process.kill();
   }
 
-  async stop(): Promise<void> {
-    this.#child.stdin?.end();
-    const impatience = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-    await this.#exited;
-    clearTimeout(impatience);
+  stop(): Promise<void> {
+    return this.#process.stop();
   }
 
   async #reached(state: string, timeoutMs: number): Promise<Record<string, unknown>> {
     const find = (): Record<string, unknown> | undefined =>
       this.#progress.find((line) => line.state === state);
-    const hasEnded = (): boolean =>
-      this.#child.exitCode !== null || this.#child.signalCode !== null;
-    await eventually(() => find() !== undefined || hasEnded(), timeoutMs);
+    await eventually(() => find() !== undefined || this.#process.hasEnded, timeoutMs);
     const line = find();
     if (line === undefined) {
-      const how = hasEnded() ? 'ended' : 'is late';
-      throw new Error(`The engine ${how} before "${state}":\n${this.#stderrTail}`);
+      const how = this.#process.hasEnded ? 'ended' : 'is late';
+      throw new Error(`The engine ${how} before "${state}":\n${this.#process.tail}`);
     }
     return line;
   }
@@ -140,17 +124,7 @@ function progressOf(line: string): Record<string, unknown>[] {
   }
 }
 
-async function freePorts(): Promise<EnginePorts> {
-  return { port: await freePort(), replayPort: await freePort() };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+async function enginePorts(): Promise<EnginePorts> {
+  const port = await freePorts(2);
+  return { port, replayPort: port + 1 };
 }

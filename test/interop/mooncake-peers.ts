@@ -5,12 +5,10 @@
  * Ends     each with its standard input, which closes with the test process too; a master dies with its program.
  * Throws   when one ends early or is late, or a command fails, with the last of what it wrote.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { freePorts } from '../support/free-ports.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { canRun, newestOf, PYTHON } from './engines.ts';
+import { PeerProcess } from './peer-process.ts';
 
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
@@ -41,32 +39,24 @@ export function emulatorAvailable(): boolean {
 
 class MooncakeProgram {
   readonly #name: string;
-  readonly #child: ChildProcess;
-  readonly #closed: Promise<unknown>;
+  readonly #process: PeerProcess;
   readonly #answers: Answer[] = [];
   #asked = 0;
-  #tail = '';
 
   constructor(name: string, flags: readonly string[]) {
-    const path = fileURLToPath(new URL(`../peers/${name}.py`, import.meta.url));
     this.#name = name;
-    this.#child = spawn(PYTHON, [path, ...flags], { stdio: ['pipe', 'pipe', 'pipe'] });
-    this.#closed = once(this.#child, 'close');
-    // A program that ends early breaks the pipe; its exit is what gets reported.
-    this.#child.stdin?.on('error', () => undefined);
-    let rest = '';
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      this.#answers.push(...lines.map((line) => JSON.parse(line) as Answer));
-    });
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#tail = (this.#tail + text).slice(-4_096);
+    this.#process = new PeerProcess({
+      python: PYTHON,
+      program: name,
+      flags,
+      speaksOn: 'stdout',
+      onLine: (line) => this.#answers.push(JSON.parse(line) as Answer),
+      stopTimeoutMs: STOP_TIMEOUT_MS,
     });
   }
 
   get log(): string {
-    return this.#tail;
+    return this.#process.tail;
   }
 
   /** What it says of itself once it can be reached. */
@@ -77,34 +67,27 @@ class MooncakeProgram {
   /** The result of a command. Commands are done in the order in which they were asked for. */
   async ask(command: Command): Promise<unknown> {
     const place = this.#asked++;
-    this.#child.stdin?.write(`${JSON.stringify(command)}\n`);
+    this.#process.writeLine(JSON.stringify(command));
     const answer = await this.#answer(place, COMMAND_TIMEOUT_MS, command.op);
     if ('error' in answer) throw new Error(`${this.#name}, ${command.op}: ${String(answer.error)}`);
     return answer.result;
   }
 
   /** An orderly end: a client gives its segment back. */
-  async stop(): Promise<void> {
-    this.#child.stdin?.end();
-    const impatience = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-    await this.#closed;
-    clearTimeout(impatience);
+  stop(): Promise<void> {
+    return this.#process.stop();
   }
 
-  /** A crash. */
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#closed;
+  kill(): Promise<void> {
+    return this.#process.kill();
   }
 
   async #answer(place: number, timeoutMs: number, purpose: string): Promise<Answer> {
-    const hasEnded = (): boolean =>
-      this.#child.exitCode !== null || this.#child.signalCode !== null;
-    await eventually(() => this.#answers.length > place || hasEnded(), timeoutMs);
+    await eventually(() => this.#answers.length > place || this.#process.hasEnded, timeoutMs);
     const answer = this.#answers[place];
     if (answer !== undefined) return answer;
-    const how = hasEnded() ? 'ended' : 'is late';
-    throw new Error(`${this.#name} ${how} (${purpose}):\n${this.#tail}`);
+    const how = this.#process.hasEnded ? 'ended' : 'is late';
+    throw new Error(`${this.#name} ${how} (${purpose}):\n${this.log}`);
   }
 }
 
