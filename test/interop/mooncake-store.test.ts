@@ -31,6 +31,14 @@ interface Row {
   readonly media: readonly string[];
 }
 
+/** A worker beside nothing but this store. */
+function followerOf(master: MooncakeMaster, ...flags: readonly string[]): Worker {
+  const store = [`--mooncake-endpoint=${master.endpoint}`, `--mooncake-master=${master.adminUrl}`];
+  return createWorker(configOf('--engine=none', '--event-plane=none', ...store, ...flags), {
+    logger: createLogger({ level: 'silent', format: 'json' }),
+  });
+}
+
 /** A master with clients, and a worker that follows it. */
 class Store {
   readonly worker: Worker;
@@ -43,17 +51,7 @@ class Store {
 
   static async start(...masterFlags: string[]): Promise<Store> {
     const master = await MooncakeMaster.start(masterFlags.map((flag) => `--flag=${flag}`));
-    const worker = createWorker(
-      configOf(
-        '--engine=none',
-        `--mooncake-endpoint=${master.endpoint}`,
-        `--mooncake-master=${master.adminUrl}`,
-        '--mooncake-reconcile-seconds=1',
-        '--event-plane=none',
-        '--http=127.0.0.1:0',
-      ),
-      { logger: createLogger({ level: 'silent', format: 'json' }) },
-    );
+    const worker = followerOf(master, '--mooncake-reconcile-seconds=1', '--http=127.0.0.1:0');
     const store = new Store(master, worker);
     ends.push(() => store.master.stop());
     ends.push(() => worker.stop());
@@ -154,16 +152,7 @@ describe.skipIf(!mooncakeAvailable())('the real master 0.3.14', () => {
     const client = await MooncakeClient.start(master);
     ends.push(() => client.stop());
     await client.ask({ op: 'put', keys: ['a', 'b', 'c'] });
-    const worker = createWorker(
-      configOf(
-        '--engine=none',
-        `--mooncake-endpoint=${master.endpoint}`,
-        `--mooncake-master=${master.adminUrl}`,
-        '--event-plane=none',
-        '--http=off',
-      ),
-      { logger: createLogger({ level: 'silent', format: 'json' }) },
-    );
+    const worker = followerOf(master, '--http=off');
     ends.push(() => worker.stop());
     await worker.start();
     expect(await eventually(() => worker.status().sources[0]?.objects === 3, WAIT_MS)).toBe(true);
@@ -180,16 +169,7 @@ describe.skipIf(!mooncakeAvailable())('the real master 0.3.14', () => {
       ends.push(() => client.stop());
       clients.push(client);
     }
-    const worker = createWorker(
-      configOf(
-        '--engine=none',
-        `--mooncake-endpoint=${master.endpoint}`,
-        `--mooncake-master=${master.adminUrl}`,
-        '--event-plane=none',
-        '--http=off',
-      ),
-      { logger: createLogger({ level: 'silent', format: 'json' }) },
-    );
+    const worker = followerOf(master, '--http=off');
     ends.push(() => worker.stop());
     await worker.start();
     const objects = (): number => worker.status().sources[0]?.objects ?? -1;

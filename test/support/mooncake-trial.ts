@@ -33,6 +33,18 @@ export class MooncakeTrial {
     return trial;
   }
 
+  /** With `key` put by the master, held here, and nothing under way. */
+  static async startHolding(
+    key: string,
+    options: MooncakeTrialOptions = {},
+  ): Promise<MooncakeTrial> {
+    const trial = await MooncakeTrial.start(options);
+    await trial.master.put(key);
+    await trial.until(() => trial.held().length === 1);
+    await trial.settled();
+    return trial;
+  }
+
   private constructor(master: MooncakeMasterStub, options: MooncakeTrialOptions) {
     const { hasMaster = true, reconcileSeconds = 0, maxHeldBytes = 1 << 20 } = options;
     this.master = master;

@@ -297,11 +297,8 @@ describe('ordering, loss and recovery', () => {
   });
 
   test('at a gap the state is compared with the master where there is one', async () => {
-    const trial = await MooncakeTrial.start();
+    const trial = await MooncakeTrial.startHolding('a');
     const { master, source } = trial;
-    await master.put('a');
-    await trial.until(() => trial.held().length === 1);
-    await trial.settled();
     const { complete } = source.metrics.reconciliations;
     await master.put('missed', 'disk', false);
     master.lose(1);

@@ -79,11 +79,8 @@ test('a restart without a sign: the number goes backwards, and the state is comp
 });
 
 test('a master that comes back under another name: what stood under the old one is given up', async () => {
-  const trial = await MooncakeTrial.start();
+  const trial = await MooncakeTrial.startHolding('a');
   const { master } = trial;
-  await master.put('a');
-  await trial.until(() => trial.held().length === 1);
-  await trial.settled();
   master.restart();
   master.held.set('z', new Set(['cpu']));
   await master.publish(master.event('stored', 'z', { backend_id: 'other' }));
@@ -132,11 +129,8 @@ test('events that arrive while an answer is on its way are held, and applied beh
 });
 
 test('a listed object that an event brings meanwhile, on another medium, is asked for all the same', async () => {
-  const trial = await MooncakeTrial.start();
+  const trial = await MooncakeTrial.startHolding('a');
   const { master, source } = trial;
-  await master.put('a');
-  await trial.until(() => trial.held().length === 1);
-  await trial.settled();
   const { complete } = source.metrics.reconciliations;
   // Missed on its way here, and in the list.
   await master.put('b', 'cpu', false);
@@ -159,11 +153,8 @@ test('a listed object that an event brings meanwhile, on another medium, is aske
 });
 
 test('what cannot be held costs the answer, not the events', async () => {
-  const trial = await MooncakeTrial.start({ maxHeldBytes: 1000 });
+  const trial = await MooncakeTrial.startHolding('a', { maxHeldBytes: 1000 });
   const { master, source } = trial;
-  await master.put('a');
-  await trial.until(() => trial.held().length === 1);
-  await trial.settled();
   const { complete } = source.metrics.reconciliations;
   let asked = 0;
   master.beforeAnswer = async () => {
@@ -235,11 +226,8 @@ test('an event left out may have taken away what the same message has brought', 
 });
 
 test('a master that does not answer: suspect, tried again, and given up after some attempts', async () => {
-  const trial = await MooncakeTrial.start();
+  const trial = await MooncakeTrial.startHolding('a');
   const { master, source } = trial;
-  await master.put('a');
-  await trial.until(() => trial.held().length === 1);
-  await trial.settled();
   const { complete } = source.metrics.reconciliations;
   master.isStandby = true;
   master.lose(1);
@@ -254,11 +242,8 @@ test('a master that does not answer: suspect, tried again, and given up after so
 });
 
 test('one question that fails is put again, and the comparison goes on', async () => {
-  const trial = await MooncakeTrial.start();
+  const trial = await MooncakeTrial.startHolding('a');
   const { master, source } = trial;
-  await master.put('a');
-  await trial.until(() => trial.held().length === 1);
-  await trial.settled();
   const { complete } = source.metrics.reconciliations;
   master.beforeAnswer = () => {
     master.isStandby = !master.isStandby;
