@@ -1,4 +1,4 @@
-/** The last lines of a test run: what was left out and why, and the counts in one plain line. */
+/** The last lines of a test run: what was left out and why, what took a second attempt, and the counts in one plain line. */
 import type { Reporter } from 'vitest/node';
 
 /** `reasonsOf` tells, at the end, what is missing on this machine; shown only if a test was skipped. */
@@ -7,11 +7,13 @@ export function closingCounts(reasonsOf: () => readonly string[]): Reporter {
     onTestRunEnd(files, unhandledErrors) {
       const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
       const leftOut: string[] = [];
+      const retried: string[] = [];
       for (const file of files) {
         let skipped = 0;
         for (const test of file.children.allTests()) {
           counts[test.result().state]++;
           if (test.result().state === 'skipped') skipped++;
+          if (test.diagnostic()?.flaky) retried.push(`  ${file.relativeModuleId}: ${test.name}`);
         }
         // A file that cannot be loaded holds no test that could fail.
         counts.failed += file.errors().length;
@@ -20,6 +22,7 @@ export function closingCounts(reasonsOf: () => readonly string[]): Reporter {
       if (leftOut.length > 0) {
         console.log([`Left out:`, ...leftOut, ...reasonsOf()].join('\n'));
       }
+      if (retried.length > 0) console.log(['Failed at first:', ...retried].join('\n'));
       const skipped = counts.skipped + counts.pending;
       console.log(`${counts.passed} passed, ${counts.failed} failed, ${skipped} skipped`);
     },
