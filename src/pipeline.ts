@@ -53,6 +53,8 @@ export interface PipelineDeps {
   readonly heartbeats?: HeartbeatOptions;
   /** Blocks that stores hold; absent where no key says which. */
   readonly placements?: PlacementSource | null;
+  /** Absent where each batch leaves in messages of its own. */
+  readonly joining?: Required<Pick<PublishOptions, 'atTurnEnd' | 'flush$'>>;
   /** Replaced where a test turns the clock itself. */
   readonly clock?: { readonly scheduler: SchedulerLike; readonly nowMs: () => number };
 }
@@ -61,7 +63,7 @@ export function pipeline(
   native$: Observable<NativeBatch | RankCleared>,
   deps: PipelineDeps,
 ): Observable<void> {
-  const { config, indexer, sink, metrics, heartbeats, clock } = deps;
+  const { config, indexer, sink, metrics, heartbeats, joining, clock } = deps;
   const { compat, maxTrackedBlocks, maxBatchBlocks } = config;
   const fullReports = config.fullReports && diverges(compat, 'full-reports');
   const mustSplit = diverges(compat, 'split');
@@ -94,7 +96,11 @@ export function pipeline(
       : identity,
     numberEvents(config),
     index(indexer),
-    publish(sink, metrics, { ...config, maxMessageBytes }),
+    publish(sink, metrics, {
+      ...config,
+      maxMessageBytes,
+      ...(diverges(compat, 'joined-messages') ? joining : {}),
+    }),
   );
 }
 

@@ -21,6 +21,7 @@ import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
 import { Publisher } from './protocol/publisher.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
+import { pipelineWarnings } from './relay-warnings.ts';
 import type { PresentSource } from './router/rank-presence.ts';
 import type { ServedRank } from './router/recovery/recovery-service.ts';
 import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
@@ -63,6 +64,7 @@ export class Relay implements PresentSource {
   readonly #publisher: Publisher;
   readonly #resyncs: ResyncMonitor;
   readonly #resumed$ = new Subject<void>();
+  readonly #flush$ = new Subject<void>();
   readonly #native$ = new Subject<NativeBatch | RankCleared>();
   readonly #ended: Promise<void>;
 
@@ -95,9 +97,16 @@ export class Relay implements PresentSource {
         deps.onResync(this);
       },
     });
-    const onOverrun = (): void => this.#resyncs.noteOverrun();
-    const { outboxBytes: maxBytes, outputHoldMs: maxHoldMs } = config;
-    this.hold = new OutputHold({ maxBytes, maxHoldMs, onOverrun }, this.plane, this.metrics);
+    this.hold = new OutputHold(
+      {
+        maxBytes: config.outboxBytes,
+        maxHoldMs: config.outputHoldMs,
+        onBegin: () => this.#flush$.next(),
+        onOverrun: () => this.#resyncs.noteOverrun(),
+      },
+      this.plane,
+      this.metrics,
+    );
     this.#ended = this.#runPipeline(deps);
   }
 
@@ -116,6 +125,7 @@ export class Relay implements PresentSource {
   }
 
   openPublisher(workerId: bigint): void {
+    this.#flush$.next();
     this.#publisher.open(workerId);
     this.indexer?.beginIncarnation();
     this.metrics.supersededMessages += this.hold.discard();
@@ -123,6 +133,7 @@ export class Relay implements PresentSource {
   }
 
   closePublisher(): void {
+    this.#flush$.next();
     this.#publisher.close();
   }
 
@@ -182,15 +193,14 @@ export class Relay implements PresentSource {
         maxMessageBytes,
         compat,
         fullReports: this.#config.engineFullReports,
-        onUnusableStore: (event) => this.#warnUnusableStore(event.blockSize),
-        onDroppedEvents: (reason, count) => this.#warnDroppedEvents(reason, count),
-        onTooLarge: (bytes, maxBytes) => this.#warnTooLarge(bytes, maxBytes),
+        ...pipelineWarnings(this.#warner, this.dpRank, blockSize),
       },
       indexer: this.indexer,
       sink: this.hold,
       metrics: this.metrics,
       heartbeats: { dpRank: this.dpRank, resumed$: this.#resumed$, mayBeat },
       placements,
+      joining: { atTurnEnd: setImmediate, flush$: this.#flush$ },
     });
     return new Promise((resolve) => {
       // No error handler: an error here is a defect and has to end the process.
@@ -226,24 +236,5 @@ export class Relay implements PresentSource {
       const reason = messageOf(event.error);
       this.#warner.warn('plane_error', { dpRank, reason }, 'the event plane cannot be reached');
     }
-  }
-
-  #warnUnusableStore(blockSize: number): void {
-    const fields = { dpRank: this.dpRank, blockSize, configured: this.#config.blockSize };
-    this.#warner.warn(
-      'empty_store_blocks',
-      fields,
-      'a store holds no block of the configured size',
-    );
-  }
-
-  #warnDroppedEvents(reason: string, count: number): void {
-    const fields = { dpRank: this.dpRank, reason, count };
-    this.#warner.warn(`dropped_${reason}`, fields, 'engine events were dropped');
-  }
-
-  #warnTooLarge(messageBytes: number, maxMessageBytes: number): void {
-    const fields = { dpRank: this.dpRank, messageBytes, maxMessageBytes };
-    this.#warner.warn('payload_too_large', fields, 'a message is larger than the plane accepts');
   }
 }

@@ -17,6 +17,7 @@ export const DIVERGENCES = [
   'chunk',
   'rank-routing',
   'split',
+  'joined-messages',
   'resend',
   'heartbeat',
   'empty-store',

@@ -13,8 +13,8 @@ import type { RouterBatch } from './router-event.ts';
 export const KV_EVENTS_TOPIC = 'kv-events';
 
 /** Most events and blocks of one message; an event with more blocks travels alone. */
-const MAX_MESSAGE_EVENTS = 128;
-const MAX_MESSAGE_BLOCKS = 8192;
+export const MAX_MESSAGE_EVENTS = 128;
+export const MAX_MESSAGE_BLOCKS = 8192;
 
 /** One message, ready for a plane. */
 export interface PlaneMessage {
@@ -66,25 +66,45 @@ function putUnsigned(buffer: Buffer, at: number, value: number): number {
   return putNumber(buffer, at, 0xcf, 8, value);
 }
 
+function unsignedBytes(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 2 ** 8) return 2;
+  if (value < 2 ** 16) return 3;
+  return value < 2 ** 32 ? 5 : 9;
+}
+
 function putBinHeader(buffer: Buffer, at: number, length: number): number {
   if (length < 2 ** 8) return putNumber(buffer, at, 0xc4, 1, length);
   if (length < 2 ** 16) return putNumber(buffer, at, 0xc5, 2, length);
   return putNumber(buffer, at, 0xc6, 4, length);
 }
 
-/** Memory that messages are cut from: one allocation for many of them. */
-const SLAB_BYTES = 1 << 16;
+function binHeaderBytes(length: number): number {
+  if (length < 2 ** 8) return 2;
+  return length < 2 ** 16 ? 3 : 5;
+}
 
-/** A larger message has memory of its own, so that a slab is never held by a few bytes for long. */
+/** Memory that messages are cut from: one allocation for many of them. */
+const SLAB_BYTES = 1 << 17;
+
+/** A larger message has memory of its own; 128 stores of a block take less. */
 const MAX_SHARED_BYTES = SLAB_BYTES >>> 2;
 
-/** Writes the envelopes of one publisher and counts them. */
+/**
+ * Writes the envelopes of one publisher and counts them.
+ *
+ * Open  a message whose events are still being added has no number yet; its head is written when it closes.
+ */
 export class EnvelopeEncoder {
   /** Up to the sequence number. */
   readonly #head: Buffer;
   #nextSequence: number;
   #slab: Buffer = Buffer.alloc(0);
   #slabUsed = 0;
+  /** Of the open message: where its events begin and end in the slab, and how many they are. */
+  #bodyStart = 0;
+  #bodyEnd = 0;
+  #openEvents = 0;
 
   constructor(publisherId: number, firstSequence = 0) {
     const head = Buffer.alloc(MAX_ENVELOPE_HEAD_BYTES);
@@ -95,33 +115,82 @@ export class EnvelopeEncoder {
     this.#nextSequence = firstSequence;
   }
 
-  /** A message of consecutive events of a batch, with the next sequence number. */
+  /** Events of the open message; 0: there is none. */
+  get openEvents(): number {
+    return this.#openEvents;
+  }
+
+  /** A message of consecutive events of a batch, with the next sequence number. None may be open. */
   encode(batch: RouterBatch, first: number, end: number, publishedAtMs: number): PlaneMessage {
-    const start = first === 0 ? 0 : (batch.ends[first - 1] as number);
-    const bytes = batch.encoded.bytes(start, batch.ends[end - 1] as number);
-    const count = end - first;
+    const bytes = bytesOf(batch, first, end);
+    this.#open(bytes.length);
+    this.#add(bytes, end - first);
+    return this.close(publishedAtMs);
+  }
+
+  /**
+   * Adds a whole batch to the open message, or to a new one. False, and nothing done, where that would be over
+   * `maxBytes` or take memory of its own.
+   */
+  append(batch: RouterBatch, maxBytes: number): boolean {
+    const { length } = batch.events;
+    const bytes = bytesOf(batch, 0, length);
+    const room = Math.min(maxBytes - MAX_ENVELOPE_HEAD_BYTES, MAX_SHARED_BYTES);
+    const openBytes = this.#openEvents === 0 ? 0 : this.#bodyEnd - this.#bodyStart;
+    if (openBytes + bytes.length > room) return false;
+    if (this.#openEvents === 0) this.#open(MAX_SHARED_BYTES);
+    this.#add(bytes, length);
+    return true;
+  }
+
+  /** The open message, with the next sequence number. */
+  close(publishedAtMs: number): PlaneMessage {
     const sequence = this.#nextSequence++;
-    const buffer = this.#room(MAX_ENVELOPE_HEAD_BYTES + bytes.length);
-    const from = this.#slabUsed;
+    const eventCount = this.#openEvents;
+    const buffer = this.#slab;
+    const payloadBytes = this.#bodyEnd - this.#bodyStart + (eventCount < 16 ? 1 : 3);
+    const from =
+      this.#bodyEnd -
+      payloadBytes -
+      binHeaderBytes(payloadBytes) -
+      TOPIC_AND_PAYLOAD.length -
+      unsignedBytes(publishedAtMs) -
+      PUBLISHED_AT.length -
+      unsignedBytes(sequence) -
+      this.#head.length;
     let at = putUnsigned(buffer, putBytes(buffer, from, this.#head), sequence);
     at = putUnsigned(buffer, putBytes(buffer, at, PUBLISHED_AT), publishedAtMs);
     at = putBytes(buffer, at, TOPIC_AND_PAYLOAD);
-    at = putBinHeader(buffer, at, bytes.length + (count < 16 ? 1 : 3));
-    if (count < 16) at = putNumber(buffer, at, 0x90 | count, 0, 0);
-    else at = putNumber(buffer, at, 0xdc, 2, count);
-    buffer.set(bytes, at);
-    this.#slabUsed = at + bytes.length;
-    return { sequence, eventCount: count, envelope: buffer.subarray(from, this.#slabUsed) };
+    at = putBinHeader(buffer, at, payloadBytes);
+    if (eventCount < 16) putNumber(buffer, at, 0x90 | eventCount, 0, 0);
+    else putNumber(buffer, at, 0xdc, 2, eventCount);
+    this.#slabUsed = this.#bodyEnd;
+    this.#openEvents = 0;
+    return { sequence, eventCount, envelope: buffer.subarray(from, this.#bodyEnd) };
   }
 
-  /** A buffer with room for `bytes` from `#slabUsed` on. */
-  #room(bytes: number): Buffer {
-    if (this.#slabUsed + bytes > this.#slab.length) {
-      this.#slab = Buffer.allocUnsafeSlow(bytes > MAX_SHARED_BYTES ? bytes : SLAB_BYTES);
+  /** Room for a message of `bytes` behind what the slab holds already. */
+  #open(bytes: number): void {
+    const needed = MAX_ENVELOPE_HEAD_BYTES + bytes;
+    if (this.#slabUsed + needed > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(bytes > MAX_SHARED_BYTES ? needed : SLAB_BYTES);
       this.#slabUsed = 0;
     }
-    return this.#slab;
+    this.#bodyStart = this.#slabUsed + MAX_ENVELOPE_HEAD_BYTES;
+    this.#bodyEnd = this.#bodyStart;
   }
+
+  #add(bytes: Uint8Array, eventCount: number): void {
+    this.#slab.set(bytes, this.#bodyEnd);
+    this.#bodyEnd += bytes.length;
+    this.#openEvents += eventCount;
+  }
+}
+
+/** What stands in the kernel of consecutive events of a batch; it ends with the kernel's next write. */
+function bytesOf(batch: RouterBatch, first: number, end: number): Uint8Array {
+  const start = first === 0 ? 0 : (batch.ends[first - 1] as number);
+  return batch.encoded.bytes(start, batch.ends[end - 1] as number);
 }
 
 /** Ends of the messages that a batch is cut into, in order, each of at most `maxMessageBytes`. */

@@ -21,6 +21,8 @@ export interface OutputHoldOptions {
   readonly maxBytes: number;
   /** 0: output never waits. */
   readonly maxHoldMs?: number;
+  /** An answer is about to be fixed: what waits in front of here has to come first. */
+  readonly onBegin?: () => void;
   /** Output was let go while an answer was still on its way. */
   readonly onOverrun: () => void;
 }
@@ -85,6 +87,7 @@ export class OutputHold implements RouterEventSink {
    */
   begin(onHeld: () => void = nobody, onPassed: () => void = nobody): (applyMs: number) => void {
     if (this.#maxHoldMs === 0) return nobody;
+    this.#options.onBegin?.();
     const answer: Answer = {
       fixedAtMs: performance.now(),
       passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,

@@ -32,7 +32,8 @@ async function recorderOf(
 /** A relay at this address, be the engine there or not, and what it publishes. */
 async function relayOf(endpoint: string): Promise<{ relay: RunProcess; router: ZmqCollector }> {
   const addresses = ['--plane-endpoint', 'tcp://127.0.0.1:0', '--http', '127.0.0.1:0'];
-  const identity = ['--worker-id', '7', '--block-size', '16'];
+  // `strict`: messages do not depend on how many batches come at a time.
+  const identity = ['--worker-id', '7', '--block-size', '16', '--compat', 'strict'];
   const relay = new RunProcess(['run', '--engine-endpoint', endpoint, ...addresses, ...identity]);
   await eventually(() => relay.httpUrl !== '');
   const { plane } = (await (await fetch(`${relay.httpUrl}/api/status`)).json()) as {

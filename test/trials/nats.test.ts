@@ -87,7 +87,9 @@ describe.skipIf(!natsServerAvailable())('NATS', () => {
     const seconds = (performance.now() - startMs) / 1000;
     expect(routers.ids).toEqual(Array.from({ length: count }, (_, index) => index + 1));
     expect(count / seconds).toBeGreaterThan(5000);
-    expect(await relay.metric('kvrelay_published_messages_total')).toBe(count);
+    expect(await relay.metric('kvrelay_published_events_total', { event_type: 'stored' })).toBe(
+      count,
+    );
   });
 
   test('N15: a router that never reads is cut off by the server, and only its own loss', async () => {

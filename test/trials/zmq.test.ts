@@ -96,6 +96,9 @@ class OrderedRouter {
   }
 }
 
+/** So that a router can count them: `safe` joins batches of a flood. */
+const MESSAGE_A_BATCH = ['--compat', 'strict'];
+
 async function startRelay(ranks: number, port: number, ...flags: string[]): Promise<FaultProcess> {
   return FaultProcess.ready([
     '--engine-endpoint',
@@ -119,7 +122,7 @@ test(
         Flood.start({ seconds, messagesPerS, blocks, endpoint: `tcp://127.0.0.1:${port + rank}` }),
       ),
     );
-    const relay = await startRelay(ranks, port);
+    const relay = await startRelay(ranks, port, ...MESSAGE_A_BATCH);
     const endpoints = (await relay.status()).ranks.map((rank) => rank.plane_endpoint ?? '');
     const healthy: OrderedRouter[] = [];
     for (const endpoint of endpoints) {
@@ -148,7 +151,7 @@ test('Z2: a router that sleeps while 20 000 stores go out gets them all when it 
   // Whole: more than its link holds, and longer than a heartbeat would have waited.
   const blocks = scaled(1, 100);
   const flood = await Flood.start({ count: 20_000, blocks, endpoint: `tcp://127.0.0.1:${port}` });
-  const relay = await startRelay(1, port);
+  const relay = await startRelay(1, port, ...MESSAGE_A_BATCH);
   const { plane_endpoint } = (await relay.status()).ranks[0] ?? {};
   const sleeper = await SleepingRouter.connect(plane_endpoint ?? '');
   await flood.send();
@@ -171,7 +174,7 @@ test.for(longSleeps)(
   async (count) => {
     const port = await freePorts(1);
     const flood = await Flood.start({ count, blocks: 4, endpoint: `tcp://127.0.0.1:${port}` });
-    const relay = await startRelay(1, port);
+    const relay = await startRelay(1, port, ...MESSAGE_A_BATCH);
     const { plane_endpoint } = (await relay.status()).ranks[0] ?? {};
     const sleeper = await SleepingRouter.connect(plane_endpoint ?? '', 4096);
     const healthy = new ZmqCollector(plane_endpoint ?? '');
