@@ -7,6 +7,7 @@
  *
  * Source  ai-dynamo/dynamo 1.6.1; the same on NATS (whole body) and on the ZMQ plane (last frame).
  */
+import { MAX_SHARED_BYTES, MessageSlab } from './message-slab.ts';
 import type { PlacementEvent } from './placement-event.ts';
 import type { RouterBatch } from './router-event.ts';
 
@@ -21,6 +22,8 @@ export interface PlaneMessage {
   readonly sequence: number;
   readonly eventCount: number;
   readonly envelope: Buffer;
+  /** Where the envelope lies with others; who is the last to need it may give it back. Absent: it has its own. */
+  readonly slab?: MessageSlab | null;
 }
 
 /** Most that an envelope has around its payload's events. */
@@ -84,12 +87,6 @@ function binHeaderBytes(length: number): number {
   return length < 2 ** 16 ? 3 : 5;
 }
 
-/** Memory that messages are cut from: one allocation for many of them. */
-const SLAB_BYTES = 1 << 17;
-
-/** A larger message has memory of its own; 128 stores of a block take less. */
-const MAX_SHARED_BYTES = SLAB_BYTES >>> 2;
-
 /**
  * Writes the envelopes of one publisher and counts them.
  *
@@ -99,7 +96,7 @@ export class EnvelopeEncoder {
   /** Up to the sequence number. */
   readonly #head: Buffer;
   #nextSequence: number;
-  #slab: Buffer = Buffer.alloc(0);
+  #slab: MessageSlab | null = null;
   #slabUsed = 0;
   /** Of the open message: where its events begin and end in the slab, and how many they are. */
   #bodyStart = 0;
@@ -147,7 +144,8 @@ export class EnvelopeEncoder {
   close(publishedAtMs: number): PlaneMessage {
     const sequence = this.#nextSequence++;
     const eventCount = this.#openEvents;
-    const buffer = this.#slab;
+    const slab = this.#slab as MessageSlab;
+    const { buffer } = slab;
     const payloadBytes = this.#bodyEnd - this.#bodyStart + (eventCount < 16 ? 1 : 3);
     const from =
       this.#bodyEnd -
@@ -166,14 +164,17 @@ export class EnvelopeEncoder {
     else putNumber(buffer, at, 0xdc, 2, eventCount);
     this.#slabUsed = this.#bodyEnd;
     this.#openEvents = 0;
-    return { sequence, eventCount, envelope: buffer.subarray(from, this.#bodyEnd) };
+    slab.messages++;
+    return { sequence, eventCount, envelope: buffer.subarray(from, this.#bodyEnd), slab };
   }
 
   /** Room for a message of `bytes` behind what the slab holds already. */
   #open(bytes: number): void {
     const needed = MAX_ENVELOPE_HEAD_BYTES + bytes;
-    if (this.#slabUsed + needed > this.#slab.length) {
-      this.#slab = Buffer.allocUnsafeSlow(bytes > MAX_SHARED_BYTES ? needed : SLAB_BYTES);
+    const slab = this.#slab;
+    if (slab === null || this.#slabUsed + needed > slab.buffer.length) {
+      slab?.retire();
+      this.#slab = bytes > MAX_SHARED_BYTES ? MessageSlab.ofOne(needed) : MessageSlab.take();
       this.#slabUsed = 0;
     }
     this.#bodyStart = this.#slabUsed + MAX_ENVELOPE_HEAD_BYTES;
@@ -181,7 +182,7 @@ export class EnvelopeEncoder {
   }
 
   #add(bytes: Uint8Array, eventCount: number): void {
-    this.#slab.set(bytes, this.#bodyEnd);
+    this.#slab?.buffer.set(bytes, this.#bodyEnd);
     this.#bodyEnd += bytes.length;
     this.#openEvents += eventCount;
   }

@@ -10,7 +10,7 @@
 import type { PlaneMessage } from '../protocol/envelope.ts';
 
 /** What has to be kept of a message; its events' lists do not outlive their batch. */
-export type OutboxMessage = Pick<PlaneMessage, 'sequence' | 'envelope'>;
+export type OutboxMessage = Pick<PlaneMessage, 'sequence' | 'envelope' | 'slab'>;
 
 /** Gone messages in front of the list, before it is copied without them. */
 const COMPACT_AT = 1024;
@@ -47,14 +47,14 @@ export class Outbox {
   }
 
   /** Adds a message; returns how many older ones, or the message itself, had to go for it. */
-  push({ sequence, envelope }: OutboxMessage): number {
+  push({ sequence, envelope, slab = null }: OutboxMessage): number {
     let dropped = 0;
     while (this.length > 0 && this.#bytes + envelope.length > this.#maxBytes) {
       this.#dropOldest();
       dropped++;
     }
     if (envelope.length > this.#maxBytes) return dropped + 1;
-    this.#messages.push({ sequence, envelope });
+    this.#messages.push({ sequence, envelope, slab });
     this.#bytes += envelope.length;
     return dropped;
   }
@@ -82,6 +82,8 @@ export class Outbox {
       const message = this.#messages[this.#oldest];
       if (message === undefined || message.sequence > sequence) return;
       this.#dropOldest();
+      // Only here: whoever was handed a message that is dropped may not have sent it yet.
+      message.slab?.giveBack();
     }
   }
 
