@@ -39,7 +39,7 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'pipeline.ts': ['protocol', 'hashing', 'metrics', 'config', 'router', ...STAGES.slice(1)],
   'event-plane.ts': Object.keys(FOLDERS),
   'discovery.ts': Object.keys(FOLDERS),
-  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts'],
+  'relay.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'event-plane.ts', 'relay-warnings.ts'],
   'relay-degraded.ts': [...Object.keys(FOLDERS), 'relay.ts'],
   'relay-status.ts': [...Object.keys(FOLDERS), 'relay.ts', 'relay-degraded.ts'],
   'relay-index.ts': [...Object.keys(FOLDERS), 'relay.ts'],
@@ -85,7 +85,9 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
     'worker-metrics.ts',
     'worker-stores.ts',
   ],
-  cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
+  'relay-warnings.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
+  'warm-up.ts': [...Object.keys(FOLDERS), 'relay.ts'],
+  cli: [...Object.keys(FOLDERS), 'pipeline.ts', 'warm-up.ts', 'worker.ts'],
   'index.ts': [...Object.keys(FOLDERS), 'pipeline.ts', 'worker.ts'],
 };
 

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { loadConfig } from '../config/load-config.ts';
 import { maskedSettings } from '../config/masked-settings.ts';
 import { createLogger } from '../log.ts';
-import { createWorker } from '../worker.ts';
+import { warmUp } from '../warm-up.ts';
+import { createWorker, type Worker } from '../worker.ts';
 import { logNodeWarnings, runUntilSignal, type StopSignals } from './lifecycle.ts';
 
 /** Resolves with the exit code; throws ConfigError before anything is opened. */
@@ -25,6 +26,15 @@ export async function run(argv: readonly string[], signals: StopSignals): Promis
     worker,
     logger,
     signals,
-    onStarted: () => logger.info({ http: worker.httpUrl }, 'kvrelay is running'),
+    onStarted: () => {
+      logger.info({ http: worker.httpUrl }, 'kvrelay is running');
+      if (config.warmUp && config.engine !== 'none') void warmUp(config, () => isUnused(worker));
+    },
   });
+}
+
+/** It goes on, and nothing has come from an engine yet. */
+function isUnused(worker: Worker): boolean {
+  const { state, ranks } = worker.status();
+  return state !== 'stopping' && ranks.every(({ counters }) => counters.received === 0);
 }

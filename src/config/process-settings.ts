@@ -1,7 +1,7 @@
 /** Settings of the process: its HTTP address, its end and its log. */
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from '../log.ts';
 import type { HttpAddress } from './addresses.ts';
-import { choice, httpAddress, integer } from './kinds.ts';
+import { choice, httpAddress, integer, toggle } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 /** A stop ends within 8 s; closing sockets and withdrawing need the rest. */
@@ -11,6 +11,8 @@ export interface ProcessSettings {
   /** Null: no HTTP at all. */
   readonly http: HttpAddress | null;
   readonly shutdownTimeoutMs: number;
+  /** The code is compiled before the first events. */
+  readonly warmUp: boolean;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }
@@ -31,6 +33,14 @@ export const processSettings: SettingRows<ProcessSettings> = {
     fallback: '5000',
     help: 'How long a stop may take to send what is pending',
     remedy: 'Give the time the plane needs to take what is pending',
+  },
+  warmUp: {
+    flag: '--no-warm-up',
+    environment: 'KVRELAY_WARM_UP',
+    kind: toggle,
+    fallback: 'on',
+    help: 'Do not compile the code beforehand, with a made-up stream (environment: off)',
+    remedy: 'Turn it off where a start must not take a third of a second of a core',
   },
   logLevel: {
     flag: '--log-level',

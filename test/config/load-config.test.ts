@@ -104,6 +104,7 @@ test('loadConfig() fills in every default', () => {
     objectBufferBytes: 33_554_432,
     http: '127.0.0.1:9464',
     shutdownTimeoutMs: 5000,
+    warmUp: true,
     logLevel: 'info',
     logFormat: 'json',
   });

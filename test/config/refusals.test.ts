@@ -171,6 +171,7 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
   lmcacheRequestTimeoutS: ['0', '1000001', ''],
   http: ['', '9464', ':9464', '*:9464', '::1:9464', 'h:65536', 'on', 'http://h:1'],
   shutdownTimeoutMs: ['-1', '7001', '5s'],
+  warmUp: ['maybe', 'ja'],
   logLevel: ['INFO', 'verbose', ''],
   logFormat: ['text', ''],
 };

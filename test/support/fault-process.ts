@@ -29,7 +29,7 @@ export class FaultProcess extends RelayPages {
     const rig = Object.entries(given).filter(([flag]) => !flags.includes(flag));
     const { PATH = '' } = process.env;
     this.#child = spawn(process.execPath, [PROGRAM, 'run', ...rig.flat(), ...flags], {
-      env: { PATH, ...env },
+      env: { PATH, KVRELAY_WARM_UP: 'off', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

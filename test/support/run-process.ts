@@ -14,7 +14,7 @@ export class RunProcess {
   constructor(argv: readonly string[], env: Record<string, string> = {}) {
     const { PATH = '' } = process.env;
     this.#child = spawn(process.execPath, [PROGRAM, ...argv], {
-      env: { PATH, ...env },
+      env: { PATH, KVRELAY_WARM_UP: 'off', ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     let rest = '';

@@ -15,7 +15,7 @@ export interface RefusedStart {
 export function attemptStart(flags: readonly string[], limitMs: number): Promise<RefusedStart> {
   const { PATH = '' } = process.env;
   const child = spawn(process.execPath, [PROGRAM, 'run', '--http', 'off', ...flags], {
-    env: { PATH },
+    env: { PATH, KVRELAY_WARM_UP: 'off' },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const limit = setTimeout(() => child.kill('SIGKILL'), limitMs);

@@ -1,0 +1,75 @@
+/**
+ * What compiled code is worth to the first batches: microseconds a batch for stretches of the decode stream,
+ * through a relay without sockets, in a process that has warmed up and in one that has not.
+ *
+ *   node bench/warm-up.mjs
+ */
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { arena, BatchReader, loadConfig, readFrames } from '../dist/index.js';
+import { Relay } from '../dist/relay.js';
+import { warmUp } from '../dist/warm-up.js';
+import { table } from './report.mjs';
+import { createStream } from './streams.mjs';
+
+const ENDS = [50, 200, 500, 1000, 2000, 4000];
+
+async function play(isWarm) {
+  const { batches } = createStream('decode', true);
+  const argv = ['--engine-endpoint', 'tcp://127.0.0.1:5557', '--block-size', '16'];
+  const none = ['--event-plane', 'none', '--worker-id', '1'];
+  const sources = { env: {}, readFile: () => '', random: randomBytes };
+  const config = loadConfig({ argv: [...argv, ...none], ...sources });
+  const before = process.cpuUsage();
+  const started = performance.now();
+  if (isWarm) await warmUp(config, () => true);
+  const warmUpMs = performance.now() - started;
+  const { user, system } = process.cpuUsage(before);
+  const warner = { warn: () => undefined };
+  const ignore = () => undefined;
+  const relay = new Relay({
+    config,
+    warner,
+    dpRank: 0,
+    nats: null,
+    onPlaneChange: ignore,
+    onResync: ignore,
+  });
+  const reader = new BatchReader(config);
+  const microseconds = [];
+  let at = 0;
+  for (const end of ENDS) {
+    const from = performance.now();
+    const count = end - at;
+    for (; at < end; at++) {
+      arena.reset();
+      relay.push(reader.read(readFrames(batches[at].frames, 'safe').payload, performance.now()));
+    }
+    microseconds.push((1000 * (performance.now() - from)) / count);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { microseconds, warmUpMs, warmUpCpuMs: (user + system) / 1000 };
+}
+
+if (process.send === undefined) {
+  const run = async (mode) => {
+    const child = fork(fileURLToPath(import.meta.url), [mode]);
+    const [[result]] = await Promise.all([once(child, 'message'), once(child, 'exit')]);
+    return result;
+  };
+  const cold = await run('cold');
+  const warm = await run('warm');
+  const label = (end, index) => `${ENDS[index - 1] ?? 0} to ${end}`;
+  const rows = ENDS.map((end, index) => [
+    label(end, index),
+    cold.microseconds[index].toFixed(1),
+    warm.microseconds[index].toFixed(1),
+  ]);
+  console.log(table(['batches', 'us/batch, cold', 'us/batch, warm'], rows));
+  const [ms, cpuMs] = [warm.warmUpMs, warm.warmUpCpuMs].map(Math.round);
+  console.log(`\nwarm-up: ${ms} ms, ${cpuMs} ms of CPU`);
+} else {
+  process.send(await play(process.argv[2] === 'warm'), () => process.disconnect());
+}
