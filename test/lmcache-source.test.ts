@@ -31,6 +31,7 @@ async function trialOf(...flags: string[]): Promise<Trial> {
     config,
     logger: QUIET,
     warner: { warn: (key) => void warnings.push(key) },
+    chunks: null,
   });
   if (source === null) throw new Error('no source');
   onTestFinished(() => source.stop(0));
@@ -48,6 +49,7 @@ test('without a bridge there is no source', () => {
     config: configOf('--block-size', '16'),
     logger: QUIET,
     warner: { warn: () => undefined },
+    chunks: null,
   };
   expect(createLmcacheSource(deps)).toBeNull();
 });

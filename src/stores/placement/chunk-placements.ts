@@ -76,6 +76,10 @@ export class ChunkPlacements {
     return this.ranks.reduce((sum, { placedBlocks }) => sum + placedBlocks, 0);
   }
 
+  storageTierOf(tier: ChunkTier): StorageTier | null {
+    return this.#options.tiers[tier];
+  }
+
   /** One a source. */
   feed(): ChunkFeed {
     if (this.#feeds === MAX_FEEDS) throw new Error('There are too many sources of chunks');
