@@ -30,6 +30,7 @@ export function createChunkPlacements(config: WorkerConfig): ChunkPlacements | n
       new RankChunks({
         dpRank: config.dpRank + offset,
         maxBlocks: maxTrackedBlocks,
+        tellsOfChunks: config.lmcacheStream !== null && tiers.l1 !== null,
         tiersOf: (chunk) => placements.tiersOf(chunk),
         chunkAt: (low, high) => placements.chunkAt(low, high),
         nowMs: () => performance.now(),
@@ -53,6 +54,7 @@ export function joinPlacements(
     observe: (batch) => {
       for (const source of sources) source.observe(batch);
     },
+    tellsOfChunks: sources.some(({ tellsOfChunks }) => tellsOfChunks === true),
     placements$: merge(...sources.map(({ placements$ }) => placements$)),
   };
 }

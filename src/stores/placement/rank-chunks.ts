@@ -34,6 +34,8 @@ interface Placed {
 export interface RankChunksOptions {
   readonly dpRank: number;
   readonly maxBlocks: number;
+  /** Of what the engine's stream announces of them, nothing is to be made. */
+  readonly tellsOfChunks: boolean;
   /** Where its blocks are to be seen now. */
   readonly tiersOf: (chunk: Chunk) => readonly StorageTier[];
   readonly chunkAt: (sequenceLow: number, sequenceHigh: number) => Chunk | null;
@@ -44,6 +46,7 @@ export interface RankChunksOptions {
 
 export class RankChunks {
   readonly names: SequenceNames;
+  readonly tellsOfChunks: boolean;
   readonly placements$: Subject<PlacementBatch> = new Subject();
   /** Blocks that routers are told of, on each tier. */
   placedBlocks = 0;
@@ -56,6 +59,7 @@ export class RankChunks {
   constructor(options: RankChunksOptions) {
     this.#options = options;
     this.names = new SequenceNames(options.maxBlocks);
+    this.tellsOfChunks = options.tellsOfChunks;
   }
 
   get waitingChunks(): number {

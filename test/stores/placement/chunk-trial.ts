@@ -35,6 +35,7 @@ export class ChunkTrial {
       const rank = new RankChunks({
         dpRank,
         maxBlocks: 10_000,
+        tellsOfChunks: true,
         tiersOf: (chunk) => this.placements.tiersOf(chunk),
         chunkAt: (low, high) => this.placements.chunkAt(low, high),
         nowMs: () => 0,
