@@ -118,6 +118,7 @@ export class StreamSubscription {
   #ask(): void {
     const { view, send, clock, instanceId, modelName } = this.#options;
     this.state = 'asking';
+    this.#cancelTimer?.();
     const uid = ++this.#uid;
     const { cursor } = view;
     send(subscribeFrames({ uid, instanceId, modelName, cursor, pageRecords: this.#pageRecords }));

@@ -255,6 +255,20 @@ test('what nobody confirms for a minute is given up, and read again with the who
   expect(trial.note()).toEqual([ask(0)]);
 });
 
+test('what is given up while an answer is on its way is asked for once more, and that one awaited', async () => {
+  const trial = new Trial().linked();
+  trial.note();
+  trial.answer(stored);
+  trial.subscription.takeLink(false);
+  await trial.clock.run(55_000);
+  trial.linked();
+  await trial.clock.run(6000);
+  expect(trial.note().filter((line) => line.startsWith('sub'))).toEqual([ask(5), ask(0)]);
+  trial.answer(stored);
+  await trial.clock.run(30_000);
+  expect([trial.subscription.state, trial.failures, trial.view.objects]).toEqual(['live', [], 1]);
+});
+
 test('a link that comes back in time keeps everything', async () => {
   const trial = new Trial().linked();
   trial.note();
