@@ -104,6 +104,7 @@ export class ChunkPlacements {
 
   /** Tokens of a chunk that is, or may come to be, stored. */
   learn(tokens: ChunkTokens): void {
+    if (tokens.tokenIds.length === 0) return;
     const hashKey = hashKeyOf(tokens.hash);
     this.#told.set(hashKey, tokens);
     for (const chunk of this.#told.waitingFor(hashKey)) this.#teach(chunk, tokens);
@@ -126,7 +127,7 @@ export class ChunkPlacements {
     }
     this.#table.setHolders(known, known.holders | holderBit(feed, chunk.tier));
     if (chunk.tokenIds.length > 0) this.#teach(known, chunk);
-    else if (known.tokensHashes === null && !known.isRefused) this.#askTold(known, hashKey);
+    else if (!isWhole(known) && !known.isRefused) this.#askTold(known, hashKey);
     if (known.sequenceHashes !== null) this.#touch(known);
   }
 
@@ -153,14 +154,13 @@ export class ChunkPlacements {
 
   #askTold(chunk: Chunk, hashKey: string): void {
     const told = this.#told.get(hashKey);
-    if (told === null) this.#told.wait(hashKey, chunk);
+    if (told === null) this.#waitForRest(chunk);
     else this.#teach(chunk, told);
   }
 
   #teach(chunk: Chunk, { parentHash, tokenIds, tokenOffset }: ChunkTokens): void {
     const { blockSize } = this.#options;
     if (chunk.isRefused || tokenIds.length === 0) return;
-    this.#told.stopWaiting(chunk.hashKey, chunk);
     const refusal = this.#refusalOf(tokenIds, tokenOffset);
     if (refusal !== null) {
       this.#refuse(chunk, refusal);
@@ -178,19 +178,27 @@ export class ChunkPlacements {
     } else if (chunk.parentKey === undefined && parentKey !== undefined) {
       this.#table.setParent(chunk, parentKey);
     }
+    this.#waitForRest(chunk);
+  }
+
+  /** Somebody else may tell what is not known of it. */
+  #waitForRest(chunk: Chunk): void {
+    if (isWhole(chunk) || chunk.isRefused) this.#told.stopWaiting(chunk.hashKey, chunk);
+    else this.#told.wait(chunk.hashKey, chunk);
   }
 
   #refuse(chunk: Chunk, refusal: ChunkRefusal): void {
     this.refused[refusal]++;
     this.#table.refuse(chunk);
+    this.#told.stopWaiting(chunk.hashKey, chunk);
   }
 
   #refusalOf(tokenIds: ArrayLike<number>, tokenOffset: number): ChunkRefusal | null {
     const { blockSize, padTokenIds } = this.#options;
-    const isWhole = tokenIds.length % blockSize === 0;
-    if (isWhole) this.#chunkTokens = Math.max(this.#chunkTokens, tokenIds.length);
+    const fillsBlocks = tokenIds.length % blockSize === 0;
+    if (fillsBlocks) this.#chunkTokens = Math.max(this.#chunkTokens, tokenIds.length);
     const isEnd = tokenIds.length >= blockSize && tokenIds.length < this.#chunkTokens;
-    if (!isWhole && !isEnd) return 'chunk_size';
+    if (!fillsBlocks && !isEnd) return 'chunk_size';
     if (tokenOffset > 0 && tokenOffset % blockSize !== 0) return 'chunk_size';
     for (let index = 0; index < tokenIds.length; index++) {
       if (padTokenIds.includes(tokenIds[index] as number)) return 'images';
@@ -220,6 +228,10 @@ function hashKeyOf(hash: Uint8Array): string {
 
 function holderBit(feed: number, tier: ChunkTier): number {
   return 1 << (feed * 2 + (tier === 'l1' ? 0 : 1));
+}
+
+function isWhole({ tokensHashes, parentKey }: Chunk): boolean {
+  return tokensHashes !== null && parentKey !== undefined;
 }
 
 function isSame(
