@@ -63,7 +63,7 @@ export const lmcacheStreamSettings: SettingRows<LmcacheStreamSettings> = {
     flag: '--lmcache-stream-max-events',
     environment: 'KVRELAY_LMCACHE_STREAM_MAX_EVENTS',
     kind: integer(1, 1024, 'EVENTS'),
-    fallback: '256',
+    fallback: '128',
     help: 'Records of a batch at most',
     remedy: 'Give fewer where chunks are large: a batch is read in one turn',
   },

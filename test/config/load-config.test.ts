@@ -84,7 +84,7 @@ test('loadConfig() fills in every default', () => {
     lmcacheModel: null,
     lmcacheStreamModels: null,
     lmcacheStreamInstance: null,
-    lmcacheStreamMaxEvents: 256,
+    lmcacheStreamMaxEvents: 128,
     lmcacheL1Tier: 'host_pinned',
     lmcacheL2Tier: 'disk',
     discovery: 'none',
