@@ -5,7 +5,6 @@ import type { SubscriptionState } from './subscription.ts';
 export interface StreamReading {
   readonly modelName: string;
   readonly state: SubscriptionState;
-  readonly isLogTrimmed: boolean;
 }
 
 /** One a state, with the models that are in it. */

@@ -122,11 +122,7 @@ export class LmcacheStreamSource implements StoreSource {
 
   #notices(): SourceNotice[] {
     return streamNotices(
-      this.#streams.map(({ modelName, view, subscription }) => ({
-        modelName,
-        state: subscription.state,
-        isLogTrimmed: view.isLogTrimmed,
-      })),
+      this.#streams.map(({ modelName, subscription: { state } }) => ({ modelName, state })),
     );
   }
 }

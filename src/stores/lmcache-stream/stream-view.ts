@@ -45,8 +45,6 @@ export interface StreamViewOptions {
 export class StreamView {
   /** The last number had; 0 asks for the whole log. */
   cursor = 0;
-  /** The log did not reach back to its start when it was first read. */
-  isLogTrimmed = false;
   readonly #options: StreamViewOptions;
   readonly #scope: ObjectScope;
   #incarnation: bigint | null = null;
@@ -97,7 +95,6 @@ export class StreamView {
     this.#withdraw();
     this.#incarnation = incarnation;
     this.cursor = 0;
-    this.isLogTrimmed = false;
   }
 
   #apply(batch: StreamBatch): void {
@@ -119,11 +116,8 @@ export class StreamView {
   }
 
   #noteLost(): void {
-    if (this.#incarnation === null) {
-      // At first contact nothing has been told that could be wrong.
-      this.isLogTrimmed = true;
-      return;
-    }
+    // At first contact nothing has been told that could be wrong.
+    if (this.#incarnation === null) return;
     this.#options.metrics.lostMessages++;
     this.#options.onLoss('gap');
     this.#withdraw();

@@ -169,12 +169,14 @@ export class RankChunks {
   }
 
   #namesOf(sequenceHashes: Int32Array, oldNames: Int32Array): Int32Array {
-    const names = oldNames.length > 0 ? oldNames.slice() : sequenceHashes.slice();
+    const names = sequenceHashes.slice();
     for (let word = 0; word < names.length; word += 2) {
-      const low = sequenceHashes[word] as number;
-      if (!this.names.find(low, sequenceHashes[word + 1] as number)) continue;
-      names[word] = this.names.low;
-      names[word + 1] = this.names.high;
+      const low = names[word] as number;
+      const high = names[word + 1] as number;
+      if (this.#findName(low, high, oldNames.subarray(word, word + 2))) {
+        names[word] = this.names.low;
+        names[word + 1] = this.names.high;
+      }
     }
     return names;
   }
@@ -183,12 +185,21 @@ export class RankChunks {
   #nameBefore({ parent }: Chunk, old: Int32Array): Int32Array {
     if (parent === null) return NO_WORDS;
     const sequence = (parent.sequenceHashes ?? NO_WORDS).slice(-2);
-    if (this.names.find(sequence[0] as number, sequence[1] as number)) {
-      return Int32Array.of(this.names.low, this.names.high);
-    }
-    const ofParent = this.#placed.get(parent)?.names.slice(-2) ?? NO_WORDS;
-    if (ofParent.length > 0) return ofParent;
-    return old.length > 0 ? old : sequence;
+    const ofParent = this.#placed.get(parent)?.names.subarray(-2) ?? old;
+    if (!this.#findName(sequence[0] as number, sequence[1] as number, ofParent)) return sequence;
+    return Int32Array.of(this.names.low, this.names.high);
+  }
+
+  /** The engine's name of a place to `names`: what it calls it, or what it was told to routers as, be that forgotten. */
+  #findName(sequenceLow: number, sequenceHigh: number, told: Int32Array): boolean {
+    const { names } = this;
+    if (names.find(sequenceLow, sequenceHigh)) return true;
+    const [low, high] = told;
+    if (low === undefined || high === undefined) return false;
+    if (!names.isNameOf(low, high, sequenceLow, sequenceHigh)) return false;
+    names.low = low;
+    names.high = high;
+    return true;
   }
 
   #remove(batch: PlacementBatch, tier: StorageTier, names: Int32Array): void {

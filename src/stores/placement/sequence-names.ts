@@ -38,22 +38,43 @@ export class SequenceNames {
     const hasher = new SequenceHasher();
     if (hasParent) {
       // Without its parent nobody can tell where a block stands.
-      if (!this.#find('places', parentLow, parentHigh)) return;
+      if (!this.placeOf(parentLow, parentHigh)) return;
       hasher.startBehind(this.low, this.high);
     }
     for (let index = 0; index < blockHashes.length; index++) {
       hasher.push(tokensHashes.lowAt(index), tokensHashes.highAt(index));
       const low = blockHashes.lowAt(index);
       const high = blockHashes.highAt(index);
-      const isKnown = this.find(hasher.low, hasher.high) && this.low === low && this.high === high;
+      const isPlaced = this.placeOf(low, high);
+      const isThere = isPlaced && this.low === hasher.low && this.high === hasher.high;
+      // Another life of the engine: the name says nothing of its place before.
+      if (isPlaced && !isThere) onNamed(this.low, this.high);
+      const isNamed = this.#find('names', hasher.low, hasher.high);
+      const isKnown = isThere && isNamed && this.low === low && this.high === high;
       this.#set(hasher.low, hasher.high, low, high);
       if (!isKnown) onNamed(hasher.low, hasher.high);
     }
   }
 
-  /** Whether the place has a name, which is then in `low` and `high`. */
+  /** Whether the place has a name that is no other place's by now, which is then in `low` and `high`. */
   find(sequenceLow: number, sequenceHigh: number): boolean {
-    return this.#find('names', sequenceLow, sequenceHigh);
+    if (!this.#find('names', sequenceLow, sequenceHigh)) return false;
+    const { low, high } = this;
+    const isOwn = this.isNameOf(low, high, sequenceLow, sequenceHigh);
+    this.low = low;
+    this.high = high;
+    return isOwn;
+  }
+
+  /** Whether the block hash names this place, as far as is known. */
+  isNameOf(low: number, high: number, sequenceLow: number, sequenceHigh: number): boolean {
+    if (!this.placeOf(low, high)) return true;
+    return this.low === sequenceLow && this.high === sequenceHigh;
+  }
+
+  /** Whether it is known what place the block hash names, which is then in `low` and `high`. */
+  placeOf(low: number, high: number): boolean {
+    return this.#find('places', low, high);
   }
 
   #find(by: keyof Generation, low: number, high: number): boolean {

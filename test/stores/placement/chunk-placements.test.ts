@@ -49,6 +49,20 @@ describe('a chunk of two blocks', () => {
     }
   });
 
+  test('loses a name that the engine gives to another place in its next life', () => {
+    const trial = new ChunkTrial();
+    trial.engineStores(null, [101n, 102n], TOKENS.slice(0, 4));
+    trial.placements.feed().stored(chunkAt(TOKENS, 8));
+    trial.turn();
+    trial.clears();
+    trial.turn();
+    trial.engineStores(null, [101n], [8, 8]);
+    trial.turn();
+    // What stood behind the name before does not stand behind the other place.
+    expect(trial.match([8, 8, 3, 4])).toEqual({ ...NONE, device: 1 });
+    expect(trial.match(TOKENS)).toEqual({ ...NONE, host_pinned: 4 });
+  });
+
   test('is placed where only its parent is gone, and its parent is on the device tier', () => {
     const trial = new ChunkTrial();
     const feed = trial.placements.feed();
@@ -270,61 +284,75 @@ function tokensOf(path: readonly number[]): number[] {
   return path.flatMap((way) => [way, 10 + way, 20 + way, 30 + way]);
 }
 
-/** How an engine calls the blocks of a path; another one in each of its lives. */
-function namesOf(path: readonly number[], life: number): bigint[] {
-  return path.flatMap((_, depth) => {
+type Namer = (path: readonly number[], life: number) => bigint[];
+
+/** How an engine calls the blocks of a path; another name in each of its lives. */
+const namesOf: Namer = (path, life) =>
+  path.flatMap((_, depth) => {
     const name = BigInt(life * 1_000_000 + Number(path.slice(0, depth + 1).join('')) * 10 + 1);
     return [name, name + 1n];
   });
-}
 
-test('whatever comes in whatever order, a router finds the device prefix and the held blocks behind it', () => {
-  const ran = { both: 0, host: 0 };
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const trial = new ChunkTrial();
-      const feed = trial.placements.feed();
-      const held = new Set<string>();
-      const told = new Set<string>();
-      let life = 1;
-      for (const { kind, path } of steps) {
-        const tokens = tokensOf(path);
-        const name = path.join();
-        if (kind === 'store') {
-          feed.stored(chunkAt(tokens, 4));
-          held.add(name);
-          told.add(name);
-        } else if (kind === 'drop') {
-          feed.removed(chunkAt(tokens, 4));
-          held.delete(name);
-        } else if (kind === 'show') {
-          trial.engineStores(null, namesOf(path, life), tokens);
-        } else if (kind === 'forget') {
-          trial.engineRemoves(namesOf(path, life).slice(-1));
-        } else if (kind === 'clear') {
-          life++;
-          trial.clears();
-        } else {
-          trial.turn();
+/** An engine whose lives have the same few names, each time for other blocks. */
+const reusedNamesOf: Namer = (path, life) =>
+  path.flatMap((_, depth) => {
+    const place = path.slice(0, depth + 1).reduce((sum, way) => sum * 2 + way, 0);
+    return [0, 1].map((block) => BigInt(1 + ((place * 2 + block + life * 5) % 30)));
+  });
+
+test.each([
+  ['of its own', namesOf],
+  ['of another block before', reusedNamesOf],
+])(
+  'whatever comes in whatever order, a router finds the device prefix and the held blocks behind it, under names %s',
+  (_, names) => {
+    const ran = { both: 0, host: 0 };
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const trial = new ChunkTrial();
+        const feed = trial.placements.feed();
+        const held = new Set<string>();
+        const told = new Set<string>();
+        let life = 1;
+        for (const { kind, path } of steps) {
+          const tokens = tokensOf(path);
+          const name = path.join();
+          if (kind === 'store') {
+            feed.stored(chunkAt(tokens, 4));
+            held.add(name);
+            told.add(name);
+          } else if (kind === 'drop') {
+            feed.removed(chunkAt(tokens, 4));
+            held.delete(name);
+          } else if (kind === 'show') {
+            trial.engineStores(null, names(path, life), tokens);
+          } else if (kind === 'forget') {
+            trial.engineRemoves(names(path, life).slice(-1));
+          } else if (kind === 'clear') {
+            life++;
+            trial.clears();
+          } else {
+            trial.turn();
+          }
         }
-      }
-      trial.turn();
-      for (const path of fc.sample(step, { numRuns: 10, seed: 1 }).map((one) => one.path)) {
-        const found = trial.match(tokensOf(path));
-        // Where a chunk stands is known with all before it, held or not.
-        const isHeldAt = (block: number): boolean => {
-          const upTo = path.slice(0, Math.floor(block / 2) + 1);
-          const isKnown = upTo.every((_, depth) => told.has(upTo.slice(0, depth + 1).join()));
-          return isKnown && held.has(upTo.join());
-        };
-        let end = found.device;
-        while (end < path.length * 2 && isHeldAt(end)) end++;
-        expect(found).toEqual({ ...NONE, device: found.device, host_pinned: end - found.device });
-        if (found.host_pinned > 0) ran[found.device > 0 ? 'both' : 'host']++;
-      }
-    }),
-    { ...fixedSeed, numRuns: 300 },
-  );
-  expect(Math.min(ran.both, ran.host)).toBeGreaterThan(20);
-  expect(BLOCK_SIZE).toBe(2);
-});
+        trial.turn();
+        for (const path of fc.sample(step, { numRuns: 10, seed: 1 }).map((one) => one.path)) {
+          const found = trial.match(tokensOf(path));
+          // Where a chunk stands is known with all before it, held or not.
+          const isHeldAt = (block: number): boolean => {
+            const upTo = path.slice(0, Math.floor(block / 2) + 1);
+            const isKnown = upTo.every((_, depth) => told.has(upTo.slice(0, depth + 1).join()));
+            return isKnown && held.has(upTo.join());
+          };
+          let end = found.device;
+          while (end < path.length * 2 && isHeldAt(end)) end++;
+          expect(found).toEqual({ ...NONE, device: found.device, host_pinned: end - found.device });
+          if (found.host_pinned > 0) ran[found.device > 0 ? 'both' : 'host']++;
+        }
+      }),
+      { ...fixedSeed, numRuns: 300 },
+    );
+    expect(Math.min(ran.both, ran.host)).toBeGreaterThan(20);
+    expect(BLOCK_SIZE).toBe(2);
+  },
+);
