@@ -2,7 +2,7 @@
  * LmcacheSource: the bus of an LMCache beside the engine, as its bridge forwards it, and what is made of it.
  *
  * Link     the bridge speaks as an engine does: the same listener, order, replay and restarts.
- * Reads    for observability; no event of the bus becomes a placement, but MP_TOKENS tell what chunks hold.
+ * Reads    for observability; no event of the bus becomes a placement, but some tell what chunks hold, and under which salt.
  * Owns     the listener and the view; the engine's data path is not touched.
  */
 import type { WorkerConfig } from './config/worker-config.ts';
@@ -10,7 +10,7 @@ import { EngineListener, type ListenerEvent } from './listener/engine-listener.t
 import type { Logger, Warner } from './log.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { BusView } from './stores/lmcache/bus-view.ts';
-import { learnTokens } from './stores/lmcache/learn-tokens.ts';
+import { takeChunkEvent } from './stores/lmcache/chunk-events.ts';
 import type { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 
 export interface LmcacheSourceDeps {
@@ -54,7 +54,7 @@ export class LmcacheSource {
       timeoutS: config.lmcachePairTimeoutS,
       requestTimeoutS: config.lmcacheRequestTimeoutS,
       maxLabelValues: config.lmcacheLabelValues,
-      ...(chunks !== null && { onEvent: (event) => learnTokens(event, chunks) }),
+      ...(chunks !== null && { onEvent: (event) => takeChunkEvent(event, chunks) }),
     });
     this.listener = new EngineListener(
       {

@@ -105,7 +105,7 @@ test('events and the state of the bus arrive, and are shown', async () => {
   ]);
 });
 
-test('tokens of chunks reach those who place them, from whatever version', async () => {
+test('tokens and salts of chunks reach those who place them, from whatever version', async () => {
   const trial = new ChunkTrial();
   const { bridge } = await trialWith(trial.placements);
   const [one, two] = [Buffer.from(hashOf([1, 2])), Buffer.from(hashOf([1, 2, 3, 4]))];
@@ -130,6 +130,20 @@ test('tokens of chunks reach those who place them, from whatever version', async
   expect(await eventually(() => trial.placements.waiting.parent === 0)).toBe(true);
   trial.turn();
   expect(trial.match([1, 2, 3, 4])).toMatchObject({ disk: 2 });
+  const blind = trial.placements.feed(true);
+  blind.stored({ ...untold, hash: one, model: 'm', salt: '', tier: 'l1' });
+  const key = { chunk_hash: one, model_name: 'm', kv_rank: 0, object_group_id: 0 };
+  const keys = { keys: [{ ...key, cache_salt: 'a' }], meta: [], l1_tag: 'l1' };
+  await bridge.send(bridgeFrames(2, [['l1.write.finished', 1000, '', keys]]));
+  expect(await eventually(() => trial.placements.refused.salt === 1)).toBe(true);
+  trial.turn();
+  expect(trial.match([1, 2])).toMatchObject({ host_pinned: 0, disk: 1 });
+  await bridge.send(bridgeFrames(3, [['l1.keys.evicted', 1000, '', keys]]));
+  const isPlaced = (): boolean => {
+    trial.turn();
+    return trial.match([1, 2]).host_pinned === 1;
+  };
+  expect(await eventually(isPlaced)).toBe(true);
 });
 
 test('a message that was missed is replayed, in its place', async () => {

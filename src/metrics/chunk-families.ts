@@ -10,6 +10,19 @@ const GAUGES: readonly Row[] = [
   ['chunks', 'Chunks that are known, held or not', (r) => r.chunks],
 ];
 
+const COUNTERS: readonly Row[] = [
+  [
+    'chunk_forgotten_names_total',
+    'Blocks of the engine whose place was forgotten for want of room',
+    (r) => r.forgottenNames,
+  ],
+  [
+    'chunk_forgotten_salts_total',
+    'Chunks of which it was forgotten for want of room that they are under a salt',
+    (r) => r.forgottenSalts,
+  ],
+];
+
 export function registerChunkMetrics(registry: Registry, source: MetricsSource): void {
   for (const [name, help, read] of GAUGES) {
     scrapedGauge(registry, { name: `kvrelay_${name}`, help, labelNames: [] }, (add) => {
@@ -37,13 +50,10 @@ export function registerChunkMetrics(registry: Registry, source: MetricsSource):
       add({ reason }, count);
     }
   });
-  const forgotten = {
-    name: 'kvrelay_chunk_forgotten_names_total',
-    help: 'Blocks of the engine whose place was forgotten for want of room',
-    labelNames: [],
-  };
-  scrapedCounter(registry, forgotten, (add) => {
-    const reading = source.chunks();
-    if (reading !== null) add({}, reading.forgottenNames);
-  });
+  for (const [name, help, read] of COUNTERS) {
+    scrapedCounter(registry, { name: `kvrelay_${name}`, help, labelNames: [] }, (add) => {
+      const reading = source.chunks();
+      if (reading !== null) add({}, read(reading));
+    });
+  }
 }

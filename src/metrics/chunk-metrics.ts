@@ -3,6 +3,7 @@ export const CHUNK_REFUSALS = [
   'other_model',
   'chunk_size',
   'images',
+  'salt',
   'conflict',
   'no_room',
 ] as const;

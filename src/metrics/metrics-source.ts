@@ -74,6 +74,7 @@ export interface ChunkReading {
   readonly waiting: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
   readonly forgottenNames: number;
+  readonly forgottenSalts: number;
 }
 
 export interface PlaneReading {

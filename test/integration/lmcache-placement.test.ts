@@ -107,6 +107,7 @@ test('a chunk is placed in the tier of L1 under the names of the engine, and goe
       other_model: 0,
       chunk_size: 0,
       images: 0,
+      salt: 0,
       conflict: 0,
       no_room: 0,
     },

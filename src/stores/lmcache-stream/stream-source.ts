@@ -94,7 +94,7 @@ export class LmcacheStreamSource implements StoreSource {
       modelName,
       state,
       metrics,
-      feed: placements?.feed() ?? null,
+      feed: placements?.feed(true) ?? null,
       onLoss: (cause) =>
         warn(cause, {}, 'changes of LMCache were missed, what was held is given up'),
     });

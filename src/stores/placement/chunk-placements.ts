@@ -13,15 +13,13 @@
 import { CHUNK_REFUSALS, type ChunkRefusal } from '../../metrics/chunk-metrics.ts';
 import { type Counts, zeroCounts } from '../../metrics/counts.ts';
 import type { StorageTier } from '../../protocol/storage-tier.ts';
-import type { Chunk, ChunkTier, ChunkTokens, RemovedChunk, StoredChunk } from './chunk.ts';
+import type { Chunk, ChunkId, ChunkTier, ChunkTokens, RemovedChunk, StoredChunk } from './chunk.ts';
 import { ChunkFeed } from './chunk-feed.ts';
 import { tokensHashesOf } from './chunk-hashes.ts';
+import { ChunkHolders } from './chunk-holders.ts';
 import { ChunkTable, type ChunkWait, keyOf } from './chunk-table.ts';
 import type { RankChunks } from './rank-chunks.ts';
 import { ToldTokens } from './told-tokens.ts';
-
-/** Bits of `holders` are 32. */
-const MAX_FEEDS = 16;
 
 export interface ChunkPlacementsOptions {
   /** The worker's model as LMCache names it. */
@@ -42,12 +40,13 @@ export class ChunkPlacements {
   readonly #options: ChunkPlacementsOptions;
   readonly #table: ChunkTable;
   readonly #told = new ToldTokens();
-  #feeds = 0;
+  readonly #holders: ChunkHolders;
   /** Largest chunk that is whole blocks: a smaller one is the end of its sequence. */
   #chunkTokens = 0;
 
   constructor(options: ChunkPlacementsOptions) {
     this.#options = options;
+    this.#holders = new ChunkHolders(options.tiers);
     this.#table = new ChunkTable({
       maxBlocks: options.maxBlocks,
       onPlace: (chunk) => this.#touch(chunk),
@@ -71,19 +70,23 @@ export class ChunkPlacements {
     return this.#table.size;
   }
 
+  /** Salted chunks that may be placed as if they were not, for want of room. */
+  get forgottenSalts(): number {
+    return this.#holders.forgottenSalts;
+  }
+
   /** Blocks that routers are told of, over all ranks and tiers. */
   get placedBlocks(): number {
     return this.ranks.reduce((sum, { placedBlocks }) => sum + placedBlocks, 0);
   }
 
   storageTierOf(tier: ChunkTier): StorageTier | null {
-    return this.#options.tiers[tier];
+    return this.#holders.storageTierOf(tier);
   }
 
-  /** One a source. */
-  feed(): ChunkFeed {
-    if (this.#feeds === MAX_FEEDS) throw new Error('There are too many sources of chunks');
-    return new ChunkFeed(this, this.#feeds++);
+  /** One a source; a blind one calls every salt empty, as it does not know any. */
+  feed(isSaltBlind = false): ChunkFeed {
+    return new ChunkFeed(this, this.#holders.addFeed(isSaltBlind));
   }
 
   chunkAt(sequenceLow: number, sequenceHigh: number): Chunk | null {
@@ -91,15 +94,8 @@ export class ChunkPlacements {
   }
 
   /** Where blocks of the chunk are to be seen. */
-  tiersOf({ holders }: Chunk): readonly StorageTier[] {
-    const found = new Set<StorageTier>();
-    for (let feed = 0; feed < this.#feeds; feed++) {
-      for (const tier of ['l1', 'l2'] as const) {
-        const storageTier = this.#options.tiers[tier];
-        if ((holders & holderBit(feed, tier)) !== 0 && storageTier !== null) found.add(storageTier);
-      }
-    }
-    return [...found];
+  tiersOf(chunk: Chunk): readonly StorageTier[] {
+    return this.#holders.tiersOf(chunk);
   }
 
   /** Tokens of a chunk that is, or may come to be, stored. */
@@ -110,11 +106,21 @@ export class ChunkPlacements {
     for (const chunk of this.#told.waitingFor(hashKey)) this.#teach(chunk, tokens);
   }
 
+  /** A copy is in L1 under this salt, or the one under it is gone. */
+  noteSalt({ hash, model, salt }: ChunkId, isWritten: boolean): void {
+    if (model !== this.#options.model || (salt === '' && !isWritten)) return;
+    const hashKey = hashKeyOf(hash);
+    const isSalted = isWritten && salt !== '';
+    if (!this.#holders.setSalted(hashKey, isSalted)) return;
+    if (isSalted) this.refused.salt++;
+    const known = this.#table.get(keyOf(hashKey, ''));
+    if (known !== null) this.#touch(known);
+  }
+
   /** Called by feeds. */
   store(feed: number, chunk: StoredChunk): void {
-    const { tiers, model } = this.#options;
-    if (tiers[chunk.tier] === null) return;
-    if (chunk.model !== model) {
+    if (this.storageTierOf(chunk.tier) === null) return;
+    if (chunk.model !== this.#options.model) {
       this.refused.other_model++;
       return;
     }
@@ -125,7 +131,7 @@ export class ChunkPlacements {
       this.refused.no_room++;
       return;
     }
-    this.#table.setHolders(known, known.holders | holderBit(feed, chunk.tier));
+    this.#table.setHolders(known, known.holders | this.#holders.bitOf(feed, chunk.tier));
     if (chunk.tokenIds.length > 0) this.#teach(known, chunk);
     else if (!isWhole(known) && !known.isRefused) this.#askTold(known, hashKey);
     if (known.sequenceHashes !== null) this.#touch(known);
@@ -136,12 +142,12 @@ export class ChunkPlacements {
     // Chunks of two models that hold the same tokens have one hash.
     if (model !== this.#options.model) return;
     const known = this.#table.get(keyOf(hashKeyOf(hash), salt));
-    if (known !== null) this.#release(known, holderBit(feed, tier));
+    if (known !== null) this.#release(known, this.#holders.bitOf(feed, tier));
   }
 
   /** Called by feeds. */
   removeAll(feed: number): void {
-    const bits = holderBit(feed, 'l1') | holderBit(feed, 'l2');
+    const bits = this.#holders.bitOf(feed, 'l1') | this.#holders.bitOf(feed, 'l2');
     for (const chunk of this.#table.all()) this.#release(chunk, bits);
   }
 
@@ -224,10 +230,6 @@ export class ChunkPlacements {
 
 function hashKeyOf(hash: Uint8Array): string {
   return Buffer.from(hash.buffer, hash.byteOffset, hash.length).toString('latin1');
-}
-
-function holderBit(feed: number, tier: ChunkTier): number {
-  return 1 << (feed * 2 + (tier === 'l1' ? 0 : 1));
 }
 
 function isWhole({ tokensHashes, parentKey }: Chunk): boolean {

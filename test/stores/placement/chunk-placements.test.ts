@@ -182,6 +182,48 @@ describe('a chunk of two blocks', () => {
   });
 });
 
+describe('of a source that tells no salt', () => {
+  const chunk = chunkAt(TOKENS.slice(0, 4), 4);
+
+  test('a chunk that is stored under one alone is not placed, whoever tells first', () => {
+    for (const order of ['salt', 'store']) {
+      const trial = new ChunkTrial();
+      const note = (): void => trial.placements.noteSalt({ ...chunk, salt: 'tenant' }, true);
+      if (order === 'salt') note();
+      const feed = trial.placements.feed(true);
+      feed.stored(chunk);
+      trial.turn();
+      if (order === 'store') note();
+      trial.turn();
+      expect(trial.match(TOKENS)).toEqual(NONE);
+      expect(trial.placements.refused.salt).toBe(1);
+      // Then without.
+      trial.placements.noteSalt(chunk, true);
+      trial.turn();
+      expect(trial.match(TOKENS)).toEqual({ ...NONE, host_pinned: 2 });
+    }
+  });
+
+  test('a chunk is placed again when the salted copy is gone; other models and sources have no say', () => {
+    const trial = new ChunkTrial();
+    const blind = trial.placements.feed(true);
+    blind.stored(chunk);
+    trial.placements.noteSalt({ ...chunk, model: 'other', salt: 'tenant' }, true);
+    trial.turn();
+    expect(trial.match(TOKENS)).toEqual({ ...NONE, host_pinned: 2 });
+    trial.placements.noteSalt({ ...chunk, salt: 'tenant' }, true);
+    trial.turn();
+    expect(trial.match(TOKENS)).toEqual(NONE);
+    const other = trial.placements.feed();
+    other.stored({ ...chunk, tier: 'l2' });
+    trial.turn();
+    expect(trial.match(TOKENS)).toEqual({ ...NONE, disk: 2 });
+    trial.placements.noteSalt({ ...chunk, salt: 'tenant' }, false);
+    trial.turn();
+    expect(trial.match(TOKENS)).toEqual({ ...NONE, host_pinned: 2 });
+  });
+});
+
 describe('nothing is made of', () => {
   test.each([
     ['other_model', { model: 'other' }, TOKENS, 4],
