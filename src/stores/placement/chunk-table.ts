@@ -130,7 +130,7 @@ export class ChunkTable {
       this.#count(next, -1);
       next.isRefused = true;
       this.#forgetPlaces(next);
-      refused.push(...next.children);
+      for (const child of next.children) refused.push(child);
       this.#options.onPlace(next);
     }
   }
@@ -142,7 +142,7 @@ export class ChunkTable {
       if (!this.#place(chunk)) continue;
       const orphans = this.#orphans.get(chunk.key) ?? [];
       this.#orphans.delete(chunk.key);
-      next.push(...orphans);
+      for (const orphan of orphans) next.push(orphan);
     }
   }
 

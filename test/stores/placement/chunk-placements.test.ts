@@ -306,6 +306,23 @@ test('blocks beyond the bound are refused while all are held; unheld chunks give
   expect(trial.match(others[2] as number[])).toEqual({ ...NONE, host_pinned: 2 });
 });
 
+test('any number of chunks may wait for one, and follow on one that means nothing any more', () => {
+  const count = 150_000;
+  const trial = new ChunkTrial({ maxBlocks: 2 * count });
+  const feed = trial.placements.feed();
+  const parentHash = hashOf([1, 2]);
+  for (let at = 0; at < count; at++) {
+    const hash = Buffer.from(`child ${at}`);
+    feed.stored({ ...chunkAt([1, 2, at, at], 2), hash, parentHash });
+  }
+  expect(trial.placements.waiting.parent).toBe(count);
+  feed.stored(chunkAt([1, 2], 2));
+  expect(trial.placements.waiting.parent).toBe(0);
+  feed.stored({ ...chunkAt([1, 2], 2), tokenIds: [3, 4] });
+  trial.turn();
+  expect([trial.placements.placedBlocks, trial.placements.refused.conflict]).toEqual([0, 1]);
+});
+
 const step = fc.record({
   kind: fc.constantFrom(
     'store',
