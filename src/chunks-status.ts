@@ -27,7 +27,9 @@ export function chunkReading(chunks: ChunkPlacements): ChunkReading {
     placedBlocks: chunks.placedBlocks,
     waiting: chunks.waiting,
     refused: chunks.refused,
-    forgottenSalts: chunks.forgottenSalts,
-    forgottenNames: chunks.ranks.reduce((sum, { names }) => sum + names.forgotten, 0),
+    forgotten: {
+      ...chunks.forgotten,
+      names: chunks.ranks.reduce((sum, { names }) => sum + names.forgotten, 0),
+    },
   };
 }

@@ -10,19 +10,6 @@ const GAUGES: readonly Row[] = [
   ['chunks', 'Chunks that are known, held or not', (r) => r.chunks],
 ];
 
-const COUNTERS: readonly Row[] = [
-  [
-    'chunk_forgotten_names_total',
-    'Blocks of the engine whose place was forgotten for want of room',
-    (r) => r.forgottenNames,
-  ],
-  [
-    'chunk_forgotten_salts_total',
-    'Chunks of which it was forgotten for want of room that they are under a salt',
-    (r) => r.forgottenSalts,
-  ],
-];
-
 export function registerChunkMetrics(registry: Registry, source: MetricsSource): void {
   for (const [name, help, read] of GAUGES) {
     scrapedGauge(registry, { name: `kvrelay_${name}`, help, labelNames: [] }, (add) => {
@@ -50,10 +37,14 @@ export function registerChunkMetrics(registry: Registry, source: MetricsSource):
       add({ reason }, count);
     }
   });
-  for (const [name, help, read] of COUNTERS) {
-    scrapedCounter(registry, { name: `kvrelay_${name}`, help, labelNames: [] }, (add) => {
-      const reading = source.chunks();
-      if (reading !== null) add({}, read(reading));
-    });
-  }
+  const forgotten = {
+    name: 'kvrelay_chunk_forgotten_total',
+    help: 'What is needed to place chunks and was forgotten for want of room',
+    labelNames: ['what'] as const,
+  };
+  scrapedCounter(registry, forgotten, (add) => {
+    for (const [what, count] of Object.entries(source.chunks()?.forgotten ?? {})) {
+      add({ what }, count);
+    }
+  });
 }

@@ -73,8 +73,8 @@ export interface ChunkReading {
   /** By what is not known of them: `tokens`, `parent`. */
   readonly waiting: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
-  readonly forgottenNames: number;
-  readonly forgottenSalts: number;
+  /** For want of room: `names`, `salts`, `tokens`, `chunks`. */
+  readonly forgotten: Readonly<Record<string, number>>;
 }
 
 export interface PlaneReading {

@@ -98,8 +98,7 @@ const FAMILIES = `
   kvrelay_chunks                                               gauge
   kvrelay_chunks_waiting                                       gauge     reason
   kvrelay_chunks_refused_total                                 counter   reason
-  kvrelay_chunk_forgotten_names_total                          counter
-  kvrelay_chunk_forgotten_salts_total                          counter
+  kvrelay_chunk_forgotten_total                                counter   what
   kvrelay_object_state_bytes                                   gauge
   kvrelay_object_buffered_events                               gauge
   kvrelay_object_publish_failures_total                        counter   reason
@@ -146,8 +145,7 @@ function movedSource(): MetricsSource {
       placedBlocks: 0,
       waiting: { tokens: 0 },
       refused: { no_room: 0 },
-      forgottenNames: 0,
-      forgottenSalts: 0,
+      forgotten: { names: 0 },
     }),
   });
 }

@@ -9,7 +9,6 @@
  * Adapters are not in LMCache's keys: a chunk of a request with one cannot be told from one without.
  * Out      to each rank, which knows how its engine names blocks.
  */
-
 import { CHUNK_REFUSALS, type ChunkRefusal } from '../../metrics/chunk-metrics.ts';
 import { type Counts, zeroCounts } from '../../metrics/counts.ts';
 import type { StorageTier } from '../../protocol/storage-tier.ts';
@@ -70,9 +69,10 @@ export class ChunkPlacements {
     return this.#table.size;
   }
 
-  /** Salted chunks that may be placed as if they were not, for want of room. */
-  get forgottenSalts(): number {
-    return this.#holders.forgottenSalts;
+  /** For want of room: that chunks are salted, tokens told in advance, chunks as parents of others. */
+  get forgotten(): Readonly<Record<'salts' | 'tokens' | 'chunks', number>> {
+    const salts = this.#holders.forgottenSalts;
+    return { salts, tokens: this.#told.forgotten, chunks: this.#table.forgotten };
   }
 
   /** Blocks that routers are told of, over all ranks and tiers. */

@@ -30,6 +30,8 @@ export interface ChunkTableOptions {
 export class ChunkTable {
   readonly waiting: Record<ChunkWait, number> = { tokens: 0, parent: 0 };
   blocks = 0;
+  /** Chunks that were not held and have given way. */
+  forgotten = 0;
   readonly #options: ChunkTableOptions;
   readonly #chunks = new Map<string, Chunk>();
   readonly #byNumber = new Map<number, Chunk>();
@@ -185,6 +187,7 @@ export class ChunkTable {
       if (looked++ === MAX_LOOKED) return false;
       if (chunk.children.size === 0 && this.#options.mayDrop(chunk)) {
         this.#drop(chunk);
+        this.forgotten++;
         return true;
       }
       // Behind the others: it is looked at again once they have been.

@@ -1,7 +1,7 @@
 /**
  * ToldTokens: tokens of chunks that nobody has stored yet, and chunks that wait for theirs, by hash.
  *
- * Bounds   chunks and tokens of them all; the oldest go.
+ * Bounds   chunks and tokens of them all; the oldest go, and are counted.
  */
 import type { Chunk, ChunkTokens } from './chunk.ts';
 
@@ -14,6 +14,8 @@ interface Told extends ChunkTokens {
 }
 
 export class ToldTokens {
+  /** Chunks whose tokens went for want of room. */
+  forgotten = 0;
   readonly #told = new Map<string, Told>();
   readonly #waiting = new Map<string, Set<Chunk>>();
   #tokens = 0;
@@ -30,6 +32,7 @@ export class ToldTokens {
     for (const oldest of this.#told.keys()) {
       if (this.#told.size <= MAX_CHUNKS && this.#tokens <= MAX_TOKENS) break;
       this.#delete(oldest);
+      this.forgotten++;
     }
   }
 

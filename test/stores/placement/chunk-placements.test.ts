@@ -304,6 +304,22 @@ test('blocks beyond the bound are refused while all are held; unheld chunks give
   trial.turn();
   expect(trial.placements.refused.no_room).toBe(1);
   expect(trial.match(others[2] as number[])).toEqual({ ...NONE, host_pinned: 2 });
+  expect(trial.placements.forgotten.chunks).toBe(1);
+});
+
+test('tokens that nobody has stored a chunk of go, the oldest first', () => {
+  const trial = new ChunkTrial();
+  const tokenIds = Array.from({ length: 65_536 }, (_, at) => at);
+  const told = (at: number): Parameters<ChunkTrial['placements']['learn']>[0] => {
+    return { hash: Buffer.from(`told ${at}`), parentHash: null, tokenIds, tokenOffset: 0 };
+  };
+  for (let at = 0; at < 260; at++) trial.placements.learn(told(at));
+  expect(trial.placements.forgotten.tokens).toBe(4);
+  const feed = trial.placements.feed();
+  for (const at of [3, 4]) {
+    feed.stored({ ...told(at), tokenIds: [], model: 'm', salt: '', tier: 'l1' });
+  }
+  expect(trial.placements.waiting.tokens).toBe(1);
 });
 
 test('any number of chunks may wait for one, and follow on one that means nothing any more', () => {
