@@ -2,7 +2,7 @@
  * LmcacheSource: the bus of an LMCache beside the engine, as its bridge forwards it, and what is made of it.
  *
  * Link     the bridge speaks as an engine does: the same listener, order, replay and restarts.
- * Reads    nothing but observability: no event of the bus becomes a placement.
+ * Reads    for observability; no event of the bus becomes a placement, but some tell what chunks hold, and under which salt.
  * Owns     the listener and the view; the engine's data path is not touched.
  */
 import type { WorkerConfig } from './config/worker-config.ts';
@@ -10,11 +10,15 @@ import { EngineListener, type ListenerEvent } from './listener/engine-listener.t
 import type { Logger, Warner } from './log.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
 import { BusView } from './stores/lmcache/bus-view.ts';
+import { takeChunkEvent } from './stores/lmcache/chunk-events.ts';
+import type { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 
 export interface LmcacheSourceDeps {
   readonly config: WorkerConfig;
   readonly logger: Logger;
   readonly warner: Pick<Warner, 'warn'>;
+  /** Null where no chunks are placed. */
+  readonly chunks: ChunkPlacements | null;
 }
 
 /** Null where no bridge is configured. */
@@ -40,7 +44,7 @@ export class LmcacheSource {
   #lastLossAtMs: number | null = null;
   #dropped = 0;
 
-  constructor({ config, logger, warner }: LmcacheSourceDeps, endpoint: string) {
+  constructor({ config, logger, warner, chunks }: LmcacheSourceDeps, endpoint: string) {
     this.#logger = logger;
     this.#warner = warner;
     this.view = new BusView({
@@ -50,6 +54,7 @@ export class LmcacheSource {
       timeoutS: config.lmcachePairTimeoutS,
       requestTimeoutS: config.lmcacheRequestTimeoutS,
       maxLabelValues: config.lmcacheLabelValues,
+      ...(chunks !== null && { onEvent: (event) => takeChunkEvent(event, chunks) }),
     });
     this.listener = new EngineListener(
       {

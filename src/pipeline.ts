@@ -42,6 +42,8 @@ export interface PipelineConfig
 export interface PlacementSource {
   observe(batch: PlacementBatch): void;
   readonly placements$: Observable<PlacementBatch>;
+  /** It tells of the chunks that the engine's stream announces as well. */
+  readonly tellsOfChunks?: boolean;
 }
 
 export interface PipelineDeps {
@@ -77,8 +79,9 @@ export function pipeline(
     fullReports,
     onLastCopyGone: (removed) => lastCopyGone.notify?.(removed),
   };
+  const leavesChunks = deps.placements?.tellsOfChunks ?? false;
   const engine$ = native$.pipe(
-    normalize(config, metrics, lastCopyGone),
+    normalize({ ...config, leavesChunks }, metrics, lastCopyGone),
     detectGaps(metrics),
     dropEmptyStores(compat),
   );

@@ -14,7 +14,7 @@ import { LocalIndexer } from './indexer/local-indexer.ts';
 import type { Warner } from './log.ts';
 import { totalOf } from './metrics/counts.ts';
 import { RelayMetrics } from './metrics/relay-metrics.ts';
-import { pipeline } from './pipeline.ts';
+import { type PlacementSource, pipeline } from './pipeline.ts';
 import { diverges } from './protocol/compat.ts';
 import type { ChannelTransport } from './protocol/discovery-records.ts';
 import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
@@ -27,7 +27,6 @@ import type { ServedRank } from './router/recovery/recovery-service.ts';
 import { ResyncMonitor } from './router/recovery/resync-monitor.ts';
 import { OutputHold } from './sinks/output-hold.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
-import type { RankPlacements } from './stores/placement/rank-placements.ts';
 
 /** How long sent messages may stay in a closing ZMQ socket. */
 const ZMQ_LINGER_MS = 500;
@@ -40,7 +39,7 @@ export interface RelayDeps {
   /** Shared by all ranks; null on the other planes. */
   readonly nats: NatsConnection | null;
   /** Blocks of this rank that stores hold, which complete before a stop; absent where no key says which. */
-  readonly placements?: RankPlacements | null | undefined;
+  readonly placements?: PlacementSource | null | undefined;
   /** Routers should take a fresh dump: the source has to be announced under a new publisher id. */
   readonly onResync: (relay: Relay) => void;
   /** Whether routers know the source now, and whom to ask about it; absent: they never do. */

@@ -1,14 +1,17 @@
 /** The stores as `/api/status`, HTTP and metrics show them. */
 
+import { chunkPlacementStatus } from './chunks-status.ts';
 import type { ObjectStreamReading, StoreReading } from './metrics/metrics-source.ts';
 import type { SourceMetrics } from './metrics/source-metrics.ts';
 import type { ObjectListing } from './status/object-source.ts';
 import type {
+  ChunkPlacementStatus,
   ObjectsStatus,
   PlacementStatus,
   SourceCounters,
   SourceStatus,
 } from './status/status-source.ts';
+import { LMCACHE_STREAM } from './stores/lmcache-stream/stream-view.ts';
 import { FIRST_PAGE, objectPage } from './stores/objects/object-pages.ts';
 import { rangeJson } from './stores/objects/object-requests.ts';
 import type { StoreSource } from './stores/store-source.ts';
@@ -37,7 +40,7 @@ function sourceStatus(source: StoreSource, stores: WorkerStores): SourceStatus {
     connected: source.isConnected,
     suspect: source.isSuspect,
     degraded: [...reading.notices, ...room].map((notice) => ({ code: 'store_suspect', ...notice })),
-    objects: state.countOf(source.name),
+    objects: state.countOf((scope) => source.owns(scope)),
     last_seq: reading.lastSequence?.toString() ?? null,
     last_message_age_ms: reading.lastMessageAgeMs,
     held_messages: reading.heldMessages,
@@ -52,7 +55,11 @@ function sourceStatus(source: StoreSource, stores: WorkerStores): SourceStatus {
   };
 }
 
-function placementStatus(source: StoreSource, stores: WorkerStores): PlacementStatus | null {
+function placementStatus(
+  source: StoreSource,
+  stores: WorkerStores,
+): PlacementStatus | ChunkPlacementStatus | null {
+  if (source.name === LMCACHE_STREAM) return chunkPlacementStatus(stores.chunks, 'l1');
   const { placements, storageTier } = stores;
   if (placements === null || placements.source !== source.name) return null;
   return {
@@ -101,7 +108,7 @@ export function storeReadings({ sources, state }: WorkerStores): StoreReading[] 
     metrics: source.metrics,
     connected: source.isConnected,
     suspect: source.isSuspect,
-    objects: state.countOf(source.name),
+    objects: state.countOf((scope) => source.owns(scope)),
   }));
 }
 

@@ -1,4 +1,6 @@
 /** What `/metrics` reads of a worker's parts. */
+
+import { chunkReading } from './chunks-status.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { EngineSource } from './engine-source.ts';
 import type { EventLoopLag } from './event-loop-lag.ts';
@@ -70,6 +72,10 @@ export function workerMetrics(parts: WorkerParts): MetricsSource {
       ...(stores === null ? [] : storeReadings(stores)),
       ...(lmcache === null ? [] : [lmcacheStoreReading(lmcache)]),
     ],
+    chunks: () => {
+      const chunks = stores?.chunks ?? null;
+      return chunks && chunkReading(chunks);
+    },
     lmcache: () => lmcache && lmcacheReading(lmcache),
     objectStream: () => stores && objectStreamReading(stores),
     eventLoopLagSeconds: () => loopLag.takeSeconds(),

@@ -1,11 +1,12 @@
 /**
  * WorkerStores: the stores beside the engine, what they hold, and the stream that tells it; `--mooncake-…`
- * turns it on.
+ * and `--lmcache-stream` turn it on.
  *
  * Owns     one state for all sources, the publisher of `kv-objects` with a plane of its own, and on NATS the
  *          subject at which consumers ask for what they missed.
  * Never    holds the engine's events back.
  */
+import { randomInt } from 'node:crypto';
 import { objectsEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection, NatsResponder } from './connections/nats.ts';
@@ -14,18 +15,23 @@ import { messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import type { Logger, Warner } from './log.ts';
 import { ObjectStreamMetrics } from './metrics/object-metrics.ts';
+import type { PlacementSource } from './pipeline.ts';
 import { OBJECTS_TOPIC, objectRequestSubject } from './protocol/object-event.ts';
 import { randomPublisherId } from './protocol/publisher.ts';
 import type { StorageTier } from './protocol/storage-tier.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import { LmcacheStreamSource } from './stores/lmcache-stream/stream-source.ts';
+import { LMCACHE_STREAM } from './stores/lmcache-stream/stream-view.ts';
 import { MooncakeSource } from './stores/mooncake/mooncake-source.ts';
 import type { ObjectChange } from './stores/objects/object-change.ts';
 import { answerObjectRequest } from './stores/objects/object-requests.ts';
 import { ObjectState } from './stores/objects/object-state.ts';
 import { ObjectStream } from './stores/objects/object-stream.ts';
+import type { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 import { RankPlacements } from './stores/placement/rank-placements.ts';
 import { StorePlacements } from './stores/placement/store-placements.ts';
 import type { StoreSource } from './stores/store-source.ts';
+import { createChunkPlacements, joinPlacements } from './worker-chunks.ts';
 
 const MAX_KEY_BYTES = 2 ** 31;
 const MAX_SCOPES = 4096;
@@ -43,7 +49,8 @@ export interface WorkerStoresDeps {
 
 /** Null where no store is configured. Throws ConfigError for a key pattern that is none. */
 export function createWorkerStores(deps: WorkerStoresDeps): WorkerStores | null {
-  return deps.config.mooncakeEndpoint === null ? null : new WorkerStores(deps);
+  const { mooncakeEndpoint, lmcacheStream } = deps.config;
+  return mooncakeEndpoint === null && lmcacheStream === null ? null : new WorkerStores(deps);
 }
 
 export class WorkerStores {
@@ -54,6 +61,8 @@ export class WorkerStores {
   readonly sources: readonly StoreSource[];
   /** Null where keys are not looked into. */
   readonly placements: StorePlacements | null;
+  /** Null where no chunks of LMCache are placed. */
+  readonly chunks: ChunkPlacements | null;
   readonly #deps: WorkerStoresDeps;
   /** Had a connection once, by source. */
   readonly #wasConnected = new Set<StoreSource>();
@@ -82,7 +91,8 @@ export class WorkerStores {
       maxAttributeSets: MAX_ATTRIBUTE_SETS,
       onChange: (change) => this.#takeChange(change),
     });
-    this.sources = this.#createSources();
+    this.chunks = createChunkPlacements(config);
+    this.sources = [...this.#createMooncake(), ...this.#createLmcacheStream()];
     this.placements = this.#createPlacements();
   }
 
@@ -92,8 +102,9 @@ export class WorkerStores {
   }
 
   /** Where blocks of the rank are placed; null where none are. */
-  placementsOf(dpRank: number): RankPlacements | null {
-    return this.placements?.ranks[dpRank - this.#deps.config.dpRank] ?? null;
+  placementsOf(dpRank: number): PlacementSource | null {
+    const offset = dpRank - this.#deps.config.dpRank;
+    return joinPlacements([this.placements?.ranks[offset], this.chunks?.ranks[offset]]);
   }
 
   /** What is held of a store may be wrong. */
@@ -126,7 +137,9 @@ export class WorkerStores {
 
   async stop(drainMs: number): Promise<void> {
     // At once: the ranks' pipelines end behind it.
-    for (const rank of this.placements?.ranks ?? []) rank.stop();
+    for (const { ranks } of [this.placements, this.chunks].filter((part) => part !== null)) {
+      for (const rank of ranks) rank.stop();
+    }
     await Promise.all(this.sources.map((source) => source.stop()));
     this.stream.flush();
     this.#responder?.stop();
@@ -137,13 +150,13 @@ export class WorkerStores {
     this.stream.push(change);
     this.placements?.take(change);
     if (change.cause !== 'invalidated') return;
-    const source = this.sources.find(({ name }) => name === change.scope.source);
+    const source = this.sources.find((one) => one.owns(change.scope));
     if (source === undefined) return;
     if (change.type === 'cleared') source.metrics.invalidatedObjects += change.objectCount;
     else if (change.media.length === 0) source.metrics.invalidatedObjects++;
   }
 
-  #createSources(): StoreSource[] {
+  #createMooncake(): StoreSource[] {
     const { config, logger, warner } = this.#deps;
     const { mooncakeEndpoint, mooncakeMaster, mooncakeReconcileSeconds, mooncakeHoldBytes } =
       config;
@@ -159,6 +172,27 @@ export class WorkerStores {
         logger.info({ source: 'mooncake', endpoint: mooncakeEndpoint, isConnected }, 'store'),
     });
     return [mooncake];
+  }
+
+  #createLmcacheStream(): StoreSource[] {
+    const { config, logger, warner } = this.#deps;
+    const { lmcacheStream: endpoint, lmcacheModel, lmcacheStreamModels } = config;
+    if (endpoint === null) return [];
+    const stream = new LmcacheStreamSource({
+      endpoint,
+      modelNames: [
+        ...(lmcacheModel === null ? [] : [lmcacheModel]),
+        ...(lmcacheStreamModels ?? []),
+      ],
+      instanceId: config.lmcacheStreamInstance ?? randomInt(2 ** 47),
+      pageRecords: config.lmcacheStreamMaxEvents,
+      state: this.state,
+      placements: this.chunks,
+      warner,
+      onLink: (isConnected) =>
+        logger.info({ source: LMCACHE_STREAM, endpoint, isConnected }, 'store'),
+    });
+    return [stream];
   }
 
   #createPlacements(): StorePlacements | null {

@@ -101,7 +101,7 @@ class RelayWorker implements Worker, IndexSource, ObjectSource {
       .filter(({ length }) => length > 0)
       .map((relays) => new EngineSource({ ...engine, relays }));
     this.#load = createWorkerLoad(shared);
-    this.#lmcache = createLmcacheSource({ config, logger, warner: this.#warner });
+    this.#lmcache = createLmcacheSource({ ...engine, chunks: this.#stores?.chunks ?? null });
     this.#recovery = createRecovery(this.#relays, shared);
     this.#presence = createPresence(config, this.#relays, {
       recovery: this.#recovery,

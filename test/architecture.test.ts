@@ -48,8 +48,15 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   'lmcache-source.ts': Object.keys(FOLDERS),
   'lmcache-status.ts': [...Object.keys(FOLDERS), 'lmcache-source.ts'],
   'worker-load.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
-  'worker-stores.ts': [...Object.keys(FOLDERS), 'event-plane.ts'],
-  'stores-status.ts': [...Object.keys(FOLDERS), 'worker-stores.ts'],
+  'worker-chunks.ts': [...Object.keys(FOLDERS), 'pipeline.ts'],
+  'worker-stores.ts': [
+    ...Object.keys(FOLDERS),
+    'event-plane.ts',
+    'pipeline.ts',
+    'worker-chunks.ts',
+  ],
+  'chunks-status.ts': Object.keys(FOLDERS),
+  'stores-status.ts': [...Object.keys(FOLDERS), 'chunks-status.ts', 'worker-stores.ts'],
   'sources-status.ts': [
     ...Object.keys(FOLDERS),
     'lmcache-source.ts',
@@ -59,6 +66,7 @@ const ASSEMBLY: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker-metrics.ts': [
     ...Object.keys(FOLDERS),
+    'chunks-status.ts',
     'engine-source.ts',
     'lmcache-source.ts',
     'lmcache-status.ts',

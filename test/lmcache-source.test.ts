@@ -7,6 +7,8 @@ import {
   lmcacheStatus,
   lmcacheStoreReading,
 } from '../src/lmcache-status.ts';
+import type { ChunkPlacements } from '../src/stores/placement/chunk-placements.ts';
+import { ChunkTrial, hashOf } from './stores/placement/chunk-trial.ts';
 import { bridgeFrames, requestStart } from './support/bridge-message.ts';
 import { EngineStub } from './support/engine-stub.ts';
 import { freePorts } from './support/free-ports.ts';
@@ -23,6 +25,10 @@ interface Trial {
 }
 
 async function trialOf(...flags: string[]): Promise<Trial> {
+  return trialWith(null, ...flags);
+}
+
+async function trialWith(chunks: ChunkPlacements | null, ...flags: string[]): Promise<Trial> {
   const bridge = await EngineStub.start();
   onTestFinished(() => bridge.close());
   const warnings: string[] = [];
@@ -31,6 +37,7 @@ async function trialOf(...flags: string[]): Promise<Trial> {
     config,
     logger: QUIET,
     warner: { warn: (key) => void warnings.push(key) },
+    chunks,
   });
   if (source === null) throw new Error('no source');
   onTestFinished(() => source.stop(0));
@@ -48,6 +55,7 @@ test('without a bridge there is no source', () => {
     config: configOf('--block-size', '16'),
     logger: QUIET,
     warner: { warn: () => undefined },
+    chunks: null,
   };
   expect(createLmcacheSource(deps)).toBeNull();
 });
@@ -95,6 +103,47 @@ test('events and the state of the bus arrive, and are shown', async () => {
     ['MP_REQUEST_START', 1],
     ['MP_LOOKUP_PREFETCH_END', 1],
   ]);
+});
+
+test('tokens and salts of chunks reach those who place them, from whatever version', async () => {
+  const trial = new ChunkTrial();
+  const { bridge } = await trialWith(trial.placements);
+  const [one, two] = [Buffer.from(hashOf([1, 2])), Buffer.from(hashOf([1, 2, 3, 4]))];
+  const chunks = {
+    chunk_hashes: [one, two],
+    token_chunks: [
+      [1, 2],
+      [3, 4],
+    ],
+  };
+  const feed = trial.placements.feed();
+  const untold = { parentHash: undefined, tokenIds: [], tokenOffset: -1 };
+  for (const hash of [one, two]) {
+    feed.stored({ ...untold, hash, model: 'm', salt: '', tier: 'l2' });
+  }
+  expect(trial.placements.waiting).toEqual({ tokens: 2, parent: 0 });
+  await bridge.send(bridgeFrames(0, [['mp.tokens', 1000, 'r', chunks]]));
+  // Before 0.5.4 nothing tells where they stand.
+  expect(await eventually(() => trial.placements.waiting.parent === 2)).toBe(true);
+  const placed = { ...chunks, token_offsets: [0, 2], parent_hashes: [null, one] };
+  await bridge.send(bridgeFrames(1, [['mp.tokens', 1000, 'r', placed]]));
+  expect(await eventually(() => trial.placements.waiting.parent === 0)).toBe(true);
+  trial.turn();
+  expect(trial.match([1, 2, 3, 4])).toMatchObject({ disk: 2 });
+  const blind = trial.placements.feed(true);
+  blind.stored({ ...untold, hash: one, model: 'm', salt: '', tier: 'l1' });
+  const key = { chunk_hash: one, model_name: 'm', kv_rank: 0, object_group_id: 0 };
+  const keys = { keys: [{ ...key, cache_salt: 'a' }], meta: [], l1_tag: 'l1' };
+  await bridge.send(bridgeFrames(2, [['l1.write.finished', 1000, '', keys]]));
+  expect(await eventually(() => trial.placements.refused.salt === 1)).toBe(true);
+  trial.turn();
+  expect(trial.match([1, 2])).toMatchObject({ host_pinned: 0, disk: 1 });
+  await bridge.send(bridgeFrames(3, [['l1.keys.evicted', 1000, '', keys]]));
+  const isPlaced = (): boolean => {
+    trial.turn();
+    return trial.match([1, 2]).host_pinned === 1;
+  };
+  expect(await eventually(isPlaced)).toBe(true);
 });
 
 test('a message that was missed is replayed, in its place', async () => {

@@ -154,6 +154,20 @@ export const httpBase: Kind<string> = {
   },
 };
 
+/** Each at most once. */
+export function nameList(max: number): Kind<readonly string[]> {
+  return {
+    placeholder: 'NAME[,NAME…]',
+    allowed: `1 to ${max} names without control characters, comma separated, each once`,
+    parse: (given) => {
+      const names = given.split(',').map((name) => name.trim());
+      const isList = names.length <= max && new Set(names).size === names.length;
+      const isName = (name: string): boolean => name !== '' && text.parse(name) !== undefined;
+      return isList && names.every(isName) ? names : undefined;
+    },
+  };
+}
+
 export const natsServers: Kind<readonly string[]> = {
   placeholder: 'URL[,URL…]',
   allowed: 'nats://HOST[:PORT] or tls://HOST[:PORT] without a user name, comma separated',

@@ -17,6 +17,7 @@ import { fromFile } from './config-file.ts';
 import { checkDiscovery } from './discovery-checks.ts';
 import { environmentWarnings, unusedWarnings } from './environment-warnings.ts';
 import { checkLmcache } from './lmcache-checks.ts';
+import { checkLmcacheStream } from './lmcache-stream-checks.ts';
 import { MAX_BATCHING_TIMEOUT_MS } from './relay-settings.ts';
 import {
   type SettingKey,
@@ -70,11 +71,15 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
   checkDiscovery(values, given, readFile);
   checkTcpTls(values, given, readFile, warnings);
   const lmcache = checkLmcache(values, given, warnings);
+  const lmcacheStream = checkLmcacheStream(values, given, warnings);
   const batchingTimeoutMs = capBatchingTimeout(values, given, warnings);
   warnings.push(...unusedWarnings(values, given), ...environmentWarnings(env));
   return Object.freeze({
     ...values,
     ...lmcache,
+    lmcacheStream,
+    lmcacheStreamModels:
+      values.lmcacheStreamModels && Object.freeze([...values.lmcacheStreamModels]),
     batchingTimeoutMs,
     engineEndpoint: formatZmqAddress(addresses.engineEndpoint),
     replayEndpoint: addresses.replayEndpoint && formatZmqAddress(addresses.replayEndpoint),

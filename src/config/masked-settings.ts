@@ -17,6 +17,7 @@ function shownValue(config: WorkerConfig, key: SettingKey): ShownValue {
   if (key === 'http') return config.http === null ? 'off' : formatHttpAddress(config.http);
   if (key === 'natsServer' || key === 'etcdEndpoints') return config[key].join(',');
   if (key === 'zmqBroker') return config.zmqBroker?.join(';') ?? null;
+  if (key === 'lmcacheStreamModels') return config.lmcacheStreamModels?.join(',') ?? null;
   if (key === 'workerId') return config.workerId?.toString() ?? 'auto';
   return config[key];
 }

@@ -2,6 +2,7 @@
 import { type DiscoverySettings, discoverySettings } from './discovery-settings.ts';
 import { type EngineSettings, engineSettings } from './engine-settings.ts';
 import { type LmcacheSettings, lmcacheSettings } from './lmcache-settings.ts';
+import { type LmcacheStreamSettings, lmcacheStreamSettings } from './lmcache-stream-settings.ts';
 import { type NatsSettings, natsSettings } from './nats-settings.ts';
 import { type ProcessSettings, processSettings } from './process-settings.ts';
 import { type RecoverySettings, recoverySettings } from './recovery-settings.ts';
@@ -21,6 +22,7 @@ export interface SettingValues
     NatsSettings,
     StoreSettings,
     LmcacheSettings,
+    LmcacheStreamSettings,
     ProcessSettings {}
 
 /** The camelCase name of a setting: its key in the table, in `WorkerConfig` and in status. */
@@ -36,6 +38,7 @@ export const settingsTable: SettingRows<SettingValues> = {
   ...natsSettings,
   ...storeSettings,
   ...lmcacheSettings,
+  ...lmcacheStreamSettings,
   ...processSettings,
 };
 

@@ -16,14 +16,15 @@ const MOONCAKE_SETTINGS = [
   'mooncakeKeyPattern',
   'mooncakeTier',
   'mooncakeReconcileSeconds',
-  'mooncakeMaxObjects',
   'mooncakeHoldBytes',
 ] as const satisfies readonly SettingKey[];
 
-const NEED_STORE = '--mooncake-endpoint or --lmcache-bridge beside it';
+const NEED_STORE = '--mooncake-endpoint, --lmcache-stream or --lmcache-bridge beside it';
+/** The bound of what all of them hold. */
+const NEED_OBJECTS = '--mooncake-endpoint or --lmcache-stream beside it';
 
-function hasStores({ mooncakeEndpoint, lmcacheBridge }: SettingValues): boolean {
-  return mooncakeEndpoint !== null || lmcacheBridge !== null;
+function hasObjects({ mooncakeEndpoint, lmcacheStream }: SettingValues): boolean {
+  return mooncakeEndpoint !== null || lmcacheStream !== null;
 }
 
 /** Where the Mooncake Store is connected to; null where there is none. */
@@ -33,8 +34,12 @@ export function checkStores(
   warnings: string[],
 ): string | null {
   const { mooncakeEndpoint, engine } = values;
-  if (engine === 'none' && !hasStores(values)) {
+  if (engine === 'none' && !hasObjects(values) && values.lmcacheBridge === null) {
     throw refusal('engine', given, 'leaves nothing to follow', NEED_STORE);
+  }
+  if (hasObjects(values)) checkPlane(values, given);
+  else if (isGiven('mooncakeMaxObjects', given)) {
+    throw refusal('mooncakeMaxObjects', given, 'has no store to go with', NEED_OBJECTS);
   }
   if (mooncakeEndpoint === null) {
     const unused = MOONCAKE_SETTINGS.find((key) => isGiven(key, given));
@@ -45,7 +50,6 @@ export function checkStores(
     const problem = 'places blocks that an engine has shown';
     throw refusal('mooncakeKeyPattern', given, problem, 'an --engine beside it');
   }
-  checkPlane(values, given);
   const endpoint = connectable(mooncakeEndpoint);
   if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
     throw refusal('mooncakeEndpoint', given, 'has no port', `ports 1 to ${MAX_PORT}`);

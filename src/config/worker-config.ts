@@ -10,6 +10,7 @@ export interface WorkerConfig
     | 'workerId'
     | 'lmcacheBridge'
     | 'lmcacheReplay'
+    | 'lmcacheStream'
     | 'mooncakeEndpoint'
   > {
   /** Of the first rank, ready to connect to or bind; see `rankEndpoint` for the others. */
@@ -24,6 +25,8 @@ export interface WorkerConfig
   readonly lmcacheBridge: string | null;
   /** Null where nobody is asked for what was missed. */
   readonly lmcacheReplay: string | null;
+  /** Ready to connect to; null where LMCache's events are not followed. */
+  readonly lmcacheStream: string | null;
   /** u64; null: the worker that discovery shows. */
   readonly workerId: bigint | null;
   /** What was changed or left unused, one line each, for the log. */

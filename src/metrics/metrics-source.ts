@@ -22,6 +22,8 @@ export interface MetricsSource {
   stores(): readonly StoreReading[];
   /** Null where there is no store. */
   objectStream(): ObjectStreamReading | null;
+  /** Null where no chunks of LMCache are placed. */
+  chunks(): ChunkReading | null;
   /** Null without a bridge of LMCache. */
   lmcache(): LmcacheSourceReading | null;
   eventLoopLagSeconds(): number;
@@ -63,6 +65,16 @@ export interface ObjectStreamReading {
   readonly placedBlocks: number;
   /** Blocks shown by the engine that found no room to be remembered. */
   readonly unkeptBlocks: number;
+}
+
+export interface ChunkReading {
+  readonly chunks: number;
+  readonly placedBlocks: number;
+  /** By what is not known of them: `tokens`, `parent`. */
+  readonly waiting: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Record<string, number>>;
+  /** For want of room: `names`, `salts`, `tokens`, `chunks`. */
+  readonly forgotten: Readonly<Record<string, number>>;
 }
 
 export interface PlaneReading {

@@ -5,6 +5,7 @@
  * Exposes  only finite numbers, and a family only once it has a series.
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import { registerChunkMetrics } from './chunk-families.ts';
 import { registerDiscoveryMetrics } from './discovery-families.ts';
 import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
@@ -29,6 +30,7 @@ export function createRegistry(source: MetricsSource): Registry {
   registerLoadMetrics(registry, source);
   registerRecoveryMetrics(registry, source);
   registerSourceMetrics(registry, source);
+  registerChunkMetrics(registry, source);
   registerLmcacheSource(registry, () => source.lmcache());
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);

@@ -5,7 +5,7 @@
  *          was cut is kept, be it nothing. A hash that occurs twice, the parent's included, makes the
  *          whole store an empty remove: it breaks a chain and does nothing else.
  * Chunks   (safe) a store on the host tier whose block size is a larger multiple of ours is cut into
- *          blocks of ours; see chunk-cutter.ts.
+ *          blocks of ours; see chunk-cutter.ts. Where they are left to another source, an empty remove is.
  * Owns     the chunks it has cut; lists stay where the reader put them.
  * Source   ai-dynamo/dynamo 1.6.1, zmq_listener.rs; tokens hashes: src/hashing.
  */
@@ -27,6 +27,8 @@ export interface ConverterOptions extends PadTokenIds {
   readonly compat: Compat;
   /** Bound of chunks whose removal has to be expected. */
   readonly maxTrackedBlocks: number;
+  /** Somebody else tells of these chunks: nothing is made of them here. */
+  readonly leavesChunks?: boolean;
 }
 
 /** What the batch and the filter know about an event. */
@@ -70,6 +72,9 @@ export class Converter {
   #convertStored(event: RawEvent, context: EventContext): PlacementEvent {
     const given = event.blockHashes ?? new U64List(0);
     if (given.repeats(event.hasParent, event.parentLow, event.parentHigh)) {
+      return placement('removed', context, new U64List(0));
+    }
+    if (this.#options.leavesChunks && this.#isChunk(event, context.storageTier)) {
       return placement('removed', context, new U64List(0));
     }
     const blockHashes = this.#cut(event, context, given);

@@ -109,6 +109,9 @@ function sourceRows({ connected, endpoint, objects, last_seq, suspect, counters,
     ['Objects given up', countText(counters.invalidated_objects)],
     ['Comparison with the master', comparisonText(reconciliation)],
     ['Blocks placed at routers', placement === null ? NOTHING : countText(placement.placed_blocks)],
+    ...Object.entries(placement?.unplaced ?? {})
+      .filter(([, count]) => count > 0)
+      .map(([reason, count]) => ['Chunks not placed, ' + reason.replaceAll('_', ' '), [countText(count), 'warn']]),
   ];
 }
 

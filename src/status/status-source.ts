@@ -144,7 +144,7 @@ export interface SourceStatus {
   /** Null where the store cannot be asked. */
   readonly reconciliation: ReconciliationStatus | null;
   /** Null where keys are not looked into. */
-  readonly placement: PlacementStatus | null;
+  readonly placement: PlacementStatus | ChunkPlacementStatus | null;
 }
 
 /** Blocks that routers are told of, in the tier that stands for the store. */
@@ -158,6 +158,18 @@ export interface PlacementStatus {
   readonly held_blocks: number;
   /** Those of them that the engine has shown, over all ranks. */
   readonly placed_blocks: number;
+}
+
+/** The same of a store whose objects are chunks with tokens. */
+export interface ChunkPlacementStatus {
+  readonly pattern: 'chunks';
+  readonly storage_tier: StorageTier;
+  /** That are known, held or not. */
+  readonly chunks: number;
+  /** Over all ranks, tiers and sources of chunks. */
+  readonly placed_blocks: number;
+  /** Chunks that wait for their tokens or their parent now; of those refused, how many stores so far. */
+  readonly unplaced: Readonly<Record<string, number>>;
 }
 
 /** Since the start. */

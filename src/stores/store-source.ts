@@ -1,16 +1,19 @@
 /**
  * StoreSource: a store whose objects are followed, as the worker starts, shows and stops it. What it holds
- * goes into the shared ObjectState under its name.
+ * goes into the shared ObjectState.
  */
 import type { SourceMetrics } from '../metrics/source-metrics.ts';
+import type { ObjectScope } from './objects/object-change.ts';
 
 export interface StoreSource {
-  /** `mooncake` and the like: the `source` of its objects, metrics and status. */
+  /** `mooncake` and the like: what metrics and status call it, each source by another name. */
   readonly name: string;
   readonly metrics: SourceMetrics;
   readonly isConnected: boolean;
   /** What is held may be wrong. */
   readonly isSuspect: boolean;
+  /** Whether it is the one that tells of these objects. */
+  owns(scope: ObjectScope): boolean;
   start(): void;
   stop(): Promise<void>;
   reading(): SourceReading;

@@ -5,6 +5,13 @@ import { load, loadBare, refusal } from './loading.ts';
 /** For each setting, values it must refuse. */
 const wrongValues: Record<SettingKey, readonly string[]> = {
   config: ['', 'missing.json'],
+  lmcacheStream: ['', '127.0.0.1:5555', 'tcp://h', 'tcp://h:70000', 'udp://h:1', 'ipc://'],
+  lmcacheModel: [''],
+  lmcacheStreamModels: ['', 'a,', 'a,a', 'a,b,c,d,e,f,g,h', 'a\u0007'],
+  lmcacheStreamInstance: ['-1', '1.5', '281474976710657', ''],
+  lmcacheStreamMaxEvents: ['0', '1025', ''],
+  lmcacheL1Tier: ['device', 'gpu', ''],
+  lmcacheL2Tier: ['device', 'gpu', ''],
   mooncakeEndpoint: ['', '127.0.0.1:5560', 'tcp://h', 'tcp://h:70000', 'udp://h:1', 'ipc://'],
   mooncakeMaster: ['', 'h:x', 'ftp://h:1', 'http://u@h:1', 'http://h:1/path', 'http://h:1?q'],
   mooncakeKeyPattern: [''],

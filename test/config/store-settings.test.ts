@@ -18,7 +18,7 @@ test('a store beside an engine, with its defaults', () => {
 test('--engine none follows stores alone, and has no block size', () => {
   expect(loadBare(['--engine', 'none', ...STORE])).toMatchObject({ engine: 'none', blockSize: 0 });
   expect(refusal(() => loadBare(['--engine', 'none']))).toMatch(
-    /^--engine 'none' leaves nothing to follow; allowed: --mooncake-endpoint or --lmcache-bridge beside it/,
+    /^--engine 'none' leaves nothing to follow; allowed: --mooncake-endpoint, --lmcache-stream or --lmcache-bridge beside it/,
   );
   const pattern = ['--mooncake-key-pattern', 'vllm'];
   expect(refusal(() => loadBare(['--engine', 'none', ...STORE, ...pattern]))).toContain(
@@ -53,7 +53,6 @@ test.each([
   ['--mooncake-key-pattern', 'vllm'],
   ['--mooncake-tier', 'disk'],
   ['--mooncake-reconcile-seconds', '60'],
-  ['--mooncake-max-objects', '10'],
   ['--mooncake-hold-bytes', '65536'],
 ])('%s without a store is refused', (flag, value) => {
   expect(refusal(() => load([flag, value]))).toMatch(

@@ -6,19 +6,10 @@
  * Throws   when one ends early or is late, or a command fails, with the last of what it wrote.
  */
 import { freePorts } from '../support/free-ports.ts';
-import { eventually } from '../support/plane-collector.ts';
+import { type Command, CommandPeer } from './command-peer.ts';
 import { canRun, newestOf, PYTHON } from './engines.ts';
-import { PeerProcess } from './peer-process.ts';
 
-const START_TIMEOUT_MS = 60_000;
-const STOP_TIMEOUT_MS = 10_000;
-const COMMAND_TIMEOUT_MS = 60_000;
 const START_ATTEMPTS = 3;
-
-/** What `operations` of a program in test/peers names, and its arguments. */
-export type Command = { readonly op: string } & Readonly<Record<string, unknown>>;
-
-type Answer = Readonly<Record<string, unknown>>;
 
 /** Where a master, real or emulated, is reached. */
 export interface MooncakePorts {
@@ -37,66 +28,12 @@ export function emulatorAvailable(): boolean {
   return PYTHON !== '' || canRun(newestOf('mooncake-client'));
 }
 
-class MooncakeProgram {
-  readonly #name: string;
-  readonly #process: PeerProcess;
-  readonly #answers: Answer[] = [];
-  #asked = 0;
-
-  constructor(name: string, flags: readonly string[]) {
-    this.#name = name;
-    this.#process = new PeerProcess({
-      python: PYTHON,
-      program: name,
-      flags,
-      speaksOn: 'stdout',
-      onLine: (line) => this.#answers.push(JSON.parse(line) as Answer),
-      stopTimeoutMs: STOP_TIMEOUT_MS,
-    });
-  }
-
-  get log(): string {
-    return this.#process.tail;
-  }
-
-  /** What it says of itself once it can be reached. */
-  async ready(): Promise<Answer> {
-    return this.#answer(this.#asked++, START_TIMEOUT_MS, 'to be ready');
-  }
-
-  /** The result of a command. Commands are done in the order in which they were asked for. */
-  async ask(command: Command): Promise<unknown> {
-    const place = this.#asked++;
-    this.#process.writeLine(JSON.stringify(command));
-    const answer = await this.#answer(place, COMMAND_TIMEOUT_MS, command.op);
-    if ('error' in answer) throw new Error(`${this.#name}, ${command.op}: ${String(answer.error)}`);
-    return answer.result;
-  }
-
-  /** An orderly end: a client gives its segment back. */
-  stop(): Promise<void> {
-    return this.#process.stop();
-  }
-
-  kill(): Promise<void> {
-    return this.#process.kill();
-  }
-
-  async #answer(place: number, timeoutMs: number, purpose: string): Promise<Answer> {
-    await eventually(() => this.#answers.length > place || this.#process.hasEnded, timeoutMs);
-    const answer = this.#answers[place];
-    if (answer !== undefined) return answer;
-    const how = this.#process.hasEnded ? 'ended' : 'is late';
-    throw new Error(`${this.#name} ${how} (${purpose}):\n${this.log}`);
-  }
-}
-
 /** A master or an emulated store. */
 export class MooncakeMaster {
   readonly ports: MooncakePorts;
-  readonly #program: MooncakeProgram;
+  readonly #program: CommandPeer;
 
-  private constructor(program: MooncakeProgram, ports: MooncakePorts) {
+  private constructor(program: CommandPeer, ports: MooncakePorts) {
     this.#program = program;
     this.ports = ports;
   }
@@ -155,7 +92,7 @@ export class MooncakeMaster {
   ): Promise<MooncakeMaster> {
     for (let attempt = 1; ; attempt++) {
       const port = ports?.port ?? (await freePorts(3));
-      const program = new MooncakeProgram(name, flags(port));
+      const program = new CommandPeer(name, flags(port));
       try {
         await program.ready();
         return new MooncakeMaster(program, { port, rpc: port + 1, admin: port + 2 });
@@ -169,9 +106,9 @@ export class MooncakeMaster {
 
 /** A real client of a real master. */
 export class MooncakeClient {
-  readonly #program: MooncakeProgram;
+  readonly #program: CommandPeer;
 
-  private constructor(program: MooncakeProgram) {
+  private constructor(program: CommandPeer) {
     this.#program = program;
   }
 
@@ -181,7 +118,7 @@ export class MooncakeClient {
     flags: readonly string[] = [],
   ): Promise<MooncakeClient> {
     const own = ['--master-port', String(master.ports.rpc), ...flags];
-    const program = new MooncakeProgram('mooncake_client', own);
+    const program = new CommandPeer('mooncake_client', own);
     try {
       await program.ready();
     } catch (error) {

@@ -28,6 +28,7 @@ export function sourceOf(
     load: () => null,
     stores: () => [],
     objectStream: () => null,
+    chunks: () => null,
     lmcache: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,

@@ -94,6 +94,11 @@ const FAMILIES = `
   kvrelay_placement_unmatched_keys_total                       counter
   kvrelay_placement_unkept_blocks_total                        counter
   kvrelay_placement_placed_blocks                              gauge
+  kvrelay_chunk_placed_blocks                                  gauge
+  kvrelay_chunks                                               gauge
+  kvrelay_chunks_waiting                                       gauge     reason
+  kvrelay_chunks_refused_total                                 counter   reason
+  kvrelay_chunk_forgotten_total                                counter   what
   kvrelay_object_state_bytes                                   gauge
   kvrelay_object_buffered_events                               gauge
   kvrelay_object_publish_failures_total                        counter   reason
@@ -134,6 +139,13 @@ function movedSource(): MetricsSource {
       unmatchedKeys: 0,
       placedBlocks: 0,
       unkeptBlocks: 0,
+    }),
+    chunks: () => ({
+      chunks: 0,
+      placedBlocks: 0,
+      waiting: { tokens: 0 },
+      refused: { no_room: 0 },
+      forgotten: { names: 0 },
     }),
   });
 }

@@ -203,6 +203,25 @@ test('an LMCache beside the engine has its tables, and none without one', async 
   expect(await panelRow(page, 'Contracts', 'L1_READ_FINISHED keys, missing')).toEqual(['5']);
 });
 
+test('chunks that are not placed are shown with the reason, those of no reason are not', async () => {
+  const status = new FakeStatus();
+  const unplaced = { unknown_parent: 0, chunk_size: 3000 };
+  const counts = { chunks: 5, placed_blocks: 32, unplaced };
+  const placement = { pattern: 'chunks', storage_tier: 'host_pinned', ...counts } as const;
+  status.snapshot = snapshot({ sources: [sourceStatus({ source: 'lmcache_stream', placement })] });
+  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
+  const warner = { warn: () => undefined };
+  const parts = { index: { indexedRanks: () => [] }, objects: { objects: () => null } };
+  const local = { host: '127.0.0.1', port: 0 };
+  const server = new StatusServer({ ...local, ...parts, status, metrics, warner });
+  cleanups.push(() => server.stop());
+  const page = await browser.open((await server.start()).url);
+  const row = (label: string): Promise<string[]> => panelRow(page, 'lmcache_stream', label);
+  expect(await row('Blocks placed at routers')).toEqual(['32']);
+  expect(await row('Chunks not placed, chunk size')).toEqual(['3,000']);
+  expect(await row('Chunks not placed, unknown parent')).toEqual([]);
+});
+
 test('markup in a value is shown as text', async () => {
   const evil = '<img src=x onerror=document.title=1><script>1</script>';
   const status = new FakeStatus();

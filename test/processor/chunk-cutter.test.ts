@@ -3,6 +3,7 @@
  * routers see of them, and the cutter alone where a relay of one rank cannot show it.
  */
 import { unpack } from 'msgpackr';
+import { EMPTY } from 'rxjs';
 import { expect, test } from 'vitest';
 import { arena } from '../../src/kernel/arena.ts';
 import { U64List } from '../../src/kernel/u64-list.ts';
@@ -245,4 +246,21 @@ test('ChunkCutter takes no more than 8 chunk sizes a rank', () => {
   expect(cut(9)).toBe(9);
   expect(expanded(cutter, 0, 10n)).toEqual([10n]);
   cutter.free();
+});
+
+test('chunks that another source tells of are left out, their removal changes nothing', () => {
+  const source = { observe: () => undefined, placements$: EMPTY, tellsOfChunks: true };
+  const config = pipelineConfigOf(PLAIN_SETTINGS, 'safe');
+  const relay = new InProcessRelay(config, undefined, 'vllm', source);
+  const device = storeEvent([1, 2], null, { token_ids: tokensFrom(1000, 8) });
+  for (const [sequence, event] of [device, chunkStore([901, 902]), chunkRemove([901])].entries()) {
+    relay.push(batchFrames(batch([event]), sequence));
+  }
+  relay.stop();
+  const events = relay.published.flatMap(({ payload }) => unpack(payload) as WireEvent[]);
+  expect(events.map(seenOf).map(({ kind, hashes }) => [kind, hashes])).toEqual([
+    ['stored', [1n, 2n]],
+    ['removed', [901n]],
+  ]);
+  expect([relay.metrics.emptyStores, relay.metrics.wrongSizeStores]).toEqual([0, 0]);
 });

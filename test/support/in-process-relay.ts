@@ -5,7 +5,7 @@ import { LocalIndexer } from '../../src/indexer/local-indexer.ts';
 import { arena } from '../../src/kernel/arena.ts';
 import { readFrames } from '../../src/listener/frames.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
-import { type PipelineConfig, pipeline } from '../../src/pipeline.ts';
+import { type PipelineConfig, type PlacementSource, pipeline } from '../../src/pipeline.ts';
 import type { Compat } from '../../src/protocol/compat.ts';
 import type { NativeBatch } from '../../src/protocol/native-batch.ts';
 import { MemorySink } from '../../src/sinks/memory.ts';
@@ -24,6 +24,7 @@ export class InProcessRelay {
     config: PipelineConfig,
     maxMessageBytes?: number,
     engine: 'vllm' | 'sglang' | 'trtllm' = 'vllm',
+    placements: PlacementSource | null = null,
   ) {
     this.#compat = config.compat;
     this.#reader = new BatchReader({ compat: config.compat, engine });
@@ -36,6 +37,7 @@ export class InProcessRelay {
       indexer: this.indexer,
       sink: this.#sink,
       metrics: this.metrics,
+      placements,
       clock: { scheduler: this.#scheduler, nowMs: () => this.#scheduler.now() },
     }).subscribe();
   }

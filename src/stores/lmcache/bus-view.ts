@@ -10,6 +10,7 @@ import {
   readBusBatch,
 } from '../../engines/lmcache/bus-batch.ts';
 import { ContractChecker } from '../../engines/lmcache/contract-checker.ts';
+import type { BusEvent } from '../../engines/lmcache/contracts.ts';
 import { AdapterTraffic } from './adapter-traffic.ts';
 import { BusMetrics, type BusMetricsOptions } from './bus-metrics.ts';
 import { FailureWatch } from './failure-watch.ts';
@@ -22,6 +23,8 @@ const MAX_CLOCK_STEP_S = 60;
 export interface BusViewOptions extends BusMetricsOptions {
   /** A request without news is given up after so many seconds of event time. */
   readonly requestTimeoutS: number;
+  /** Told of every event that keeps its contract, as far as it does. */
+  readonly onEvent?: (event: BusEvent) => void;
 }
 
 export class BusView {
@@ -37,9 +40,11 @@ export class BusView {
   sentAt = 0;
   /** Entries of messages that were no events. */
   badEvents = 0;
+  readonly #onEvent: ((event: BusEvent) => void) | undefined;
 
   constructor(options: BusViewOptions) {
-    const { maxPending, requestTimeoutS } = options;
+    const { maxPending, requestTimeoutS, onEvent } = options;
+    this.#onEvent = onEvent;
     this.metrics = new BusMetrics(options);
     this.requests = new RequestTracker({ maxPending, timeoutS: requestTimeoutS });
     this.traffic = new AdapterTraffic(options);
@@ -66,6 +71,7 @@ export class BusView {
       this.traffic.push(event);
       this.failures.push(event);
       this.hitRate.push(event);
+      this.#onEvent?.(event);
     }
     return null;
   }

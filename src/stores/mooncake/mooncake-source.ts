@@ -4,6 +4,7 @@
  */
 import type { Warner } from '../../log.ts';
 import { SourceMetrics } from '../../metrics/source-metrics.ts';
+import type { ObjectScope } from '../objects/object-change.ts';
 import type { ObjectState } from '../objects/object-state.ts';
 import { SYSTEM_STORE_CLOCK } from '../store-clock.ts';
 import type { SourceNotice, SourceReading, StoreSource } from '../store-source.ts';
@@ -67,6 +68,10 @@ export class MooncakeSource implements StoreSource {
 
   get isSuspect(): boolean {
     return this.#follower.view.isSuspect;
+  }
+
+  owns({ source }: ObjectScope): boolean {
+    return source === MOONCAKE;
   }
 
   start(): void {

@@ -73,11 +73,11 @@ export class ObjectState {
     return this.#scopes.find(scope);
   }
 
-  /** Objects of one source. */
-  countOf(source: string): number {
+  /** Objects of the scopes that are meant. */
+  countOf(isMeant: (scope: ObjectScope) => boolean): number {
     let count = 0;
     for (const scope of this.#scopes.all()) {
-      if (scope.source === source) count += scope.table.size;
+      if (isMeant(scope)) count += scope.table.size;
     }
     return count;
   }

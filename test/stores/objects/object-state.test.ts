@@ -79,8 +79,8 @@ test('cleared empties one scope and no other', () => {
   expect(state.cleared({ ...DEFAULT, backendId: 'never seen' })).toBe(false);
   expect([held(state), held(state, OTHER)]).toEqual([[], ['a cpu']]);
   expect(told.at(-1)).toBe('x default 1');
-  expect(state.countOf('mooncake')).toBe(1);
-  expect(state.countOf('lmcache')).toBe(0);
+  expect(state.countOf(({ source }) => source === 'mooncake')).toBe(1);
+  expect(state.countOf(({ source }) => source === 'lmcache')).toBe(0);
 });
 
 test('attributes are kept, told when they change, and given up with the object', () => {

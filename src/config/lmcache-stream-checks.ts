@@ -1,0 +1,62 @@
+/** Checks of LMCache's event stream: what needs it, what it needs, and where it is connected to. */
+import { connectable, formatZmqAddress, MAX_PORT } from './addresses.ts';
+import { nameOf, refusal } from './refusal.ts';
+import type { SettingKey, SettingValues } from './settings-table.ts';
+import type { GivenSettings } from './sources.ts';
+
+/** These mean something beside a stream alone. */
+const STREAM_SETTINGS = [
+  'lmcacheModel',
+  'lmcacheStreamModels',
+  'lmcacheStreamInstance',
+  'lmcacheStreamMaxEvents',
+  'lmcacheL1Tier',
+  'lmcacheL2Tier',
+] as const satisfies readonly SettingKey[];
+
+/** As it is connected to; null where there is none. */
+export function checkLmcacheStream(
+  values: SettingValues,
+  given: GivenSettings,
+  warnings: string[],
+): string | null {
+  const { lmcacheStream } = values;
+  if (lmcacheStream === null) {
+    const unused = STREAM_SETTINGS.find((key) => isGiven(key, given));
+    if (unused === undefined) return null;
+    throw refusal(unused, given, 'has no stream to go with', '--lmcache-stream beside it');
+  }
+  checkModels(values, given);
+  const endpoint = connectable(lmcacheStream);
+  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
+    throw refusal('lmcacheStream', given, 'has no port', `ports 1 to ${MAX_PORT}`);
+  }
+  if (endpoint !== lmcacheStream) {
+    warnings.push(
+      `${nameOf('lmcacheStream', given)} ${formatZmqAddress(lmcacheStream)} cannot be ` +
+        `connected to: ${formatZmqAddress(endpoint)} is used`,
+    );
+  }
+  return formatZmqAddress(endpoint);
+}
+
+function checkModels(values: SettingValues, given: GivenSettings): void {
+  const { lmcacheModel, lmcacheStreamModels, engine } = values;
+  if (lmcacheModel === null && (engine !== 'none' || lmcacheStreamModels === null)) {
+    const allowed = '--lmcache-model beside it';
+    throw refusal('lmcacheStream', given, 'lacks a model to follow', allowed);
+  }
+  if (lmcacheModel !== null && lmcacheStreamModels?.includes(lmcacheModel)) {
+    const problem = 'has the model of --lmcache-model as well';
+    throw refusal('lmcacheStreamModels', given, problem, 'the other models');
+  }
+  const placed = (['lmcacheL1Tier', 'lmcacheL2Tier'] as const).find((key) => isGiven(key, given));
+  if (engine !== 'none' || placed === undefined) return;
+  const problem = 'says where routers of an engine see chunks';
+  throw refusal(placed, given, problem, 'an --engine beside it');
+}
+
+function isGiven(key: SettingKey, given: GivenSettings): boolean {
+  const source = given.get(key)?.source;
+  return source !== undefined && source !== 'default';
+}

@@ -1,0 +1,158 @@
+/**
+ * StreamView: what the batches of one model say, applied to the state and to the chunks at the routers.
+ *
+ * Objects  source `lmcache`, backend `l1`, tenant MODEL, key the chunk's hash in hex, medium `cpu`. The stream tells no
+ *          salt, rank or group. Another source of LMCache that does has other scopes: `l1/BACKEND` and `l2/BACKEND`, and
+ *          MODEL@SALT where there is a salt, as neither name may hold an `@`.
+ * Removed  once is gone, however often it was stored.
+ * Loss     or another incarnation: everything told before is given up. Records behind a loss are whole again, so it
+ *          goes on from there: the log from its start would tell the same and end at the same loss.
+ */
+import { readStreamBatch, type StreamBatch } from '../../engines/lmcache/stream-batch.ts';
+import type { SourceMetrics } from '../../metrics/source-metrics.ts';
+import { NO_ATTRIBUTES, type ObjectAttributes } from '../objects/attribute-sets.ts';
+import type { ObjectScope } from '../objects/object-change.ts';
+import type { ObjectState } from '../objects/object-state.ts';
+import type { ChunkFeed } from '../placement/chunk-feed.ts';
+
+/** `source` of all objects of LMCache. */
+export const LMCACHE = 'lmcache';
+/** Name of the stream among the sources. */
+export const LMCACHE_STREAM = 'lmcache_stream';
+export const STREAM_BACKEND = 'l1';
+const MEDIUM = 'cpu';
+
+/** What the subscription has to do next; a fault: the batch is not there. */
+export type StreamStep =
+  /** Ask for more. */
+  | 'next'
+  /** Subscribe again from the view's cursor. */
+  | 'again'
+  | 'disabled'
+  /** The batch is more than is read at once: ask for smaller ones. */
+  | 'oversize'
+  | 'malformed';
+
+export interface StreamViewOptions {
+  readonly modelName: string;
+  readonly state: ObjectState;
+  readonly metrics: SourceMetrics;
+  /** Null where no chunks are placed. */
+  readonly feed: ChunkFeed | null;
+  readonly onLoss: (cause: 'gap' | 'restart' | 'unreadable') => void;
+}
+
+export class StreamView {
+  /** The last number had; 0 asks for the whole log. */
+  cursor = 0;
+  readonly #options: StreamViewOptions;
+  readonly #scope: ObjectScope;
+  #incarnation: bigint | null = null;
+
+  constructor(options: StreamViewOptions) {
+    this.#options = options;
+    this.#scope = { source: LMCACHE, backendId: STREAM_BACKEND, tenantId: options.modelName };
+  }
+
+  get objects(): number {
+    return this.#options.state.scope(this.#scope)?.table.size ?? 0;
+  }
+
+  take(payload: Uint8Array): StreamStep {
+    const { metrics, modelName } = this.#options;
+    metrics.messages++;
+    metrics.bytes += payload.length;
+    const batch = readStreamBatch(payload, modelName);
+    if (typeof batch === 'string') {
+      metrics.malformed[batch]++;
+      return batch === 'oversize' ? 'oversize' : 'malformed';
+    }
+    if (!batch.isEnabled) return 'disabled';
+    if (this.#isOfAnotherLife(batch)) {
+      const hadCursor = this.cursor > 0;
+      this.#restart(batch.incarnation);
+      // Its first records lie before the cursor of the life before.
+      if (hadCursor) return 'again';
+    }
+    this.#apply(batch);
+    return 'next';
+  }
+
+  /** Nobody can confirm any more what is held: it goes, and comes again with the whole log. */
+  giveUp(): void {
+    this.#withdraw();
+    this.cursor = 0;
+    this.#incarnation = null;
+  }
+
+  #isOfAnotherLife({ incarnation }: StreamBatch): boolean {
+    return this.#incarnation !== null && this.#incarnation !== incarnation;
+  }
+
+  #restart(incarnation: bigint): void {
+    this.#options.metrics.restarts++;
+    this.#options.onLoss('restart');
+    this.#withdraw();
+    this.#incarnation = incarnation;
+    this.cursor = 0;
+  }
+
+  #apply(batch: StreamBatch): void {
+    const { metrics } = this.#options;
+    for (const fault of batch.faults) metrics.droppedEvents[fault]++;
+    if (batch.isLost) this.#noteLost();
+    this.#incarnation = batch.incarnation;
+    this.cursor = batch.nextCursor;
+    for (const record of batch.records) {
+      if (record.kind === 'stored') {
+        this.#store(record.hash, record.parentHash, record.tokenIds);
+      } else if (record.kind === 'removed') {
+        for (const hash of record.hashes) this.#remove(hash);
+      } else {
+        this.#options.onLoss('unreadable');
+        this.#withdraw();
+      }
+    }
+  }
+
+  #noteLost(): void {
+    // At first contact nothing has been told that could be wrong.
+    if (this.#incarnation === null) return;
+    this.#options.metrics.lostMessages++;
+    this.#options.onLoss('gap');
+    this.#withdraw();
+  }
+
+  #store(hash: Uint8Array, parentHash: Uint8Array | null, tokenIds: readonly number[]): void {
+    const { state, metrics, feed, modelName } = this.#options;
+    const { stored } = metrics.events;
+    stored.received++;
+    const hasChanged = state.stored(this.#scope, keyOf(hash), MEDIUM, this.#attributes(tokenIds));
+    stored[hasChanged ? 'applied' : 'repeated']++;
+    const chunk = { hash, model: modelName, salt: '', tier: 'l1' as const };
+    feed?.stored({ ...chunk, parentHash, tokenIds, tokenOffset: -1 });
+  }
+
+  #remove(hash: Uint8Array): void {
+    const { state, metrics, feed, modelName } = this.#options;
+    const { removed } = metrics.events;
+    removed.received++;
+    const hasChanged = state.removed(this.#scope, keyOf(hash), MEDIUM);
+    removed[hasChanged ? 'applied' : 'repeated']++;
+    feed?.removed({ hash, model: modelName, salt: '', tier: 'l1' });
+  }
+
+  #attributes({ length }: readonly number[]): ObjectAttributes {
+    const blockSize = length === 0 ? null : length;
+    return { ...NO_ATTRIBUTES, modelName: this.#options.modelName, blockSize };
+  }
+
+  #withdraw(): void {
+    this.#options.state.cleared(this.#scope, 'invalidated');
+    this.#options.feed?.removedAll();
+  }
+}
+
+function keyOf(hash: Uint8Array): Uint8Array {
+  return Buffer.from(Buffer.from(hash.buffer, hash.byteOffset, hash.length).toString('hex'));
+}
