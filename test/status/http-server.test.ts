@@ -4,10 +4,9 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
-import { errorLine } from '../../src/errors.ts';
+import { errorLine, HttpListenError } from '../../src/errors.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
-  HttpListenError,
   StatusServer,
   type StatusServerLimits,
   type StatusServerOptions,
