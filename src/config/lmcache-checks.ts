@@ -1,5 +1,12 @@
-/** Checks of LMCache's bridge: what needs it, and where it is connected to. */
-import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
+/** Checks of LMCache's bridge and coordinator: what needs them, and where they are. */
+import {
+  connectable,
+  connectableHttp,
+  formatHttpAddress,
+  formatZmqAddress,
+  MAX_PORT,
+  type ZmqAddress,
+} from './addresses.ts';
 import { nameOf, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
@@ -15,6 +22,14 @@ const BRIDGE_SETTINGS = [
   'lmcacheRequestTimeoutS',
 ] as const satisfies readonly SettingKey[];
 
+/** These mean something where LMCache's servers post alone. */
+const COORDINATOR_SETTINGS = [
+  'lmcacheCoordinatorForward',
+  'lmcacheCoordinatorMaxBytes',
+  'lmcacheMaxKeys',
+  'lmcacheInstanceTimeoutS',
+] as const satisfies readonly SettingKey[];
+
 export interface LmcacheEndpoints {
   readonly lmcacheBridge: string | null;
   readonly lmcacheReplay: string | null;
@@ -27,6 +42,7 @@ export function checkLmcache(
   warnings: string[],
 ): LmcacheEndpoints {
   const { lmcacheBridge, lmcacheReplay } = values;
+  checkCoordinator(values, given);
   if (lmcacheBridge === null) {
     const unused = BRIDGE_SETTINGS.find((key) => isGiven(key, given));
     if (unused !== undefined)
@@ -37,6 +53,35 @@ export function checkLmcache(
     lmcacheBridge: endpointOf('lmcacheBridge', lmcacheBridge, given, warnings),
     lmcacheReplay: lmcacheReplay && endpointOf('lmcacheReplay', lmcacheReplay, given, warnings),
   };
+}
+
+function checkCoordinator(
+  { lmcacheCoordinatorListen, lmcacheCoordinatorForward }: SettingValues,
+  given: GivenSettings,
+): void {
+  if (lmcacheCoordinatorListen === null) {
+    const unused = COORDINATOR_SETTINGS.find((key) => isGiven(key, given));
+    if (unused === undefined) return;
+    throw refusal(
+      unused,
+      given,
+      'has no endpoint to go with',
+      '--lmcache-coordinator-listen beside it',
+    );
+  }
+  if (lmcacheCoordinatorForward === null) return;
+  const own = connectableHttp(lmcacheCoordinatorListen);
+  if (
+    own.port > 0 &&
+    new URL(`http://${formatHttpAddress(own)}`).origin === lmcacheCoordinatorForward
+  ) {
+    throw refusal(
+      'lmcacheCoordinatorForward',
+      given,
+      'is the address that is listened on',
+      "the coordinator's own address",
+    );
+  }
 }
 
 function isGiven(key: SettingKey, given: GivenSettings): boolean {

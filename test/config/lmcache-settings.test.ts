@@ -38,3 +38,47 @@ test.each([
   expect(line).toContain('--lmcache-bridge');
   expect(load([...BRIDGE, flag, value]).warnings).toEqual([]);
 });
+
+const LISTEN = ['--lmcache-coordinator-listen', '127.0.0.1:9300'];
+
+test('the coordinator endpoint alone is enough for --engine none, and is off unless it is given', () => {
+  expect(load([]).lmcacheCoordinatorListen).toBeNull();
+  const config = loadBare(['--engine', 'none', ...LISTEN]);
+  expect(config.lmcacheCoordinatorListen).toEqual({ host: '127.0.0.1', port: 9300 });
+  expect(Object.isFrozen(config.lmcacheCoordinatorListen)).toBe(true);
+  expect(loadBare(['--engine', 'none', ...LISTEN, '--mooncake-max-objects', '5'])).toMatchObject({
+    mooncakeMaxObjects: 5,
+    lmcacheCoordinatorForward: null,
+    lmcacheCoordinatorMaxBytes: 33_554_432,
+    lmcacheMaxKeys: 8_000_000,
+    lmcacheInstanceTimeoutS: 30,
+  });
+});
+
+test.each([
+  ['--lmcache-coordinator-forward', 'http://h:9300'],
+  ['--lmcache-coordinator-max-bytes', '65536'],
+  ['--lmcache-max-keys', '5'],
+  ['--lmcache-instance-timeout-s', '5'],
+])('%s means nothing without a coordinator endpoint', (flag, value) => {
+  const line = refusal(() => load([flag, value]));
+  expect(line.startsWith(`${flag} `)).toBe(true);
+  expect(line).toContain('--lmcache-coordinator-listen');
+  expect(load([...LISTEN, flag, value]).warnings).toEqual([]);
+});
+
+test.each(['127.0.0.1:9300', '0.0.0.0:9300'])('%s is not forwarded to itself', (listen) => {
+  const argv = ['--lmcache-coordinator-listen', listen];
+  const line = refusal(() => load([...argv, '--lmcache-coordinator-forward', '127.0.0.1:9300']));
+  expect(line).toContain('is the address that is listened on');
+});
+
+test('the stream of objects needs an address on the plane', () => {
+  const line = refusal(() => load([...LISTEN, '--plane-endpoint', 'tcp://127.0.0.1:65534']));
+  expect(line).toMatch(/^--plane-endpoint .*object stream/);
+});
+
+test('--mooncake-max-objects means nothing where no objects are followed', () => {
+  const line = refusal(() => load(['--mooncake-max-objects', '5']));
+  expect(line).toContain('--lmcache-coordinator-listen');
+});

@@ -103,6 +103,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
     worker_load: null,
     sources: [],
     lmcache: null,
+    lmcache_coordinator: null,
     objects: null,
     ...overrides,
   };

@@ -105,7 +105,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources lmcache objects'.split(
+    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources lmcache lmcache_coordinator objects'.split(
       ' ',
     ),
   );

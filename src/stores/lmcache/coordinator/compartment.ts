@@ -1,0 +1,153 @@
+/**
+ * Compartment: what one MP server, or a pool that several mount, holds in one tier and backend.
+ *
+ * Holders  a chunk is held by ranks and object groups, each of them once, with its bytes; the object comes
+ *          with the first of them and goes with the last.
+ * Out      the state's objects; `holders` and `bytes` for whoever shows them.
+ * Bounds   holders of all compartments together, by the account that is shared. What comes beyond is
+ *          counted and not held.
+ */
+import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
+import { NO_ATTRIBUTES, type ObjectAttributes } from '../../objects/attribute-sets.ts';
+import type { ChangeCause } from '../../objects/object-change.ts';
+import type { ObjectState } from '../../objects/object-state.ts';
+import { ObjectTable } from '../../objects/object-table.ts';
+import { type LmcacheTier, mediumOf, objectKeyOf, scopeOf } from '../object-names.ts';
+
+/** Shared by all compartments. */
+export interface HolderAccount {
+  readonly maxHolders: number;
+  holders: number;
+  /** Those that found no room. */
+  untracked: number;
+}
+
+export interface CompartmentOptions {
+  /** Null: a pool that several servers mount. */
+  readonly instanceId: string | null;
+  readonly tier: LmcacheTier;
+  readonly backend: string;
+  readonly state: ObjectState;
+  readonly account: HolderAccount;
+}
+
+const U32 = 0x1_0000_0000;
+
+export class Compartment {
+  readonly tier: LmcacheTier;
+  readonly backend: string;
+  readonly medium: string;
+  readonly instanceId: string | null;
+  /** Declared, and not 0; null while it is not known. */
+  capacityBytes: number | null = null;
+  /** Of all holders. */
+  bytes = 0;
+
+  readonly #state: ObjectState;
+  readonly #account: HolderAccount;
+  /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
+  #holders = new ObjectTable();
+  /** Holders of a chunk as attributes. */
+  #chunks = new ObjectTable();
+
+  constructor({ instanceId, tier, backend, state, account }: CompartmentOptions) {
+    this.instanceId = instanceId;
+    this.tier = tier;
+    this.backend = backend;
+    this.medium = mediumOf(tier, backend);
+    this.#state = state;
+    this.#account = account;
+  }
+
+  get holders(): number {
+    return this.#holders.size;
+  }
+
+  get chunks(): number {
+    return this.#chunks.size;
+  }
+
+  /** Returns whether that changed what is held. */
+  store(entry: CacheEntry): boolean {
+    const { modelName, hashHex, cacheSalt, sizeBytes } = entry;
+    const holder = holderKeyOf(entry);
+    const known = this.#holders.find(holder);
+    if (known < 0) {
+      if (this.#account.holders >= this.#account.maxHolders) {
+        this.#account.untracked++;
+        return false;
+      }
+      this.#account.holders++;
+      this.#addChunk(chunkKeyOf(entry));
+    } else {
+      this.bytes -= this.#sizeAt(known);
+    }
+    const at = this.#holders.findOrAdd(holder);
+    this.#holders.setAttributes(at, sizeBytes % U32);
+    this.#holders.setMedia(at, 1 | (Math.floor(sizeBytes / U32) << 1));
+    this.bytes += sizeBytes;
+    const scope = scopeOf(this.instanceId, this.medium, cacheSalt);
+    const key = Buffer.from(objectKeyOf(modelName, hashHex));
+    const attributes: ObjectAttributes = { ...NO_ATTRIBUTES, modelName };
+    const hasChanged = this.#state.stored(scope, key, this.medium, attributes);
+    return hasChanged || known < 0;
+  }
+
+  /** Returns whether that changed what is held. */
+  delete(entry: CacheEntry): boolean {
+    const at = this.#holders.find(holderKeyOf(entry));
+    if (at < 0) return false;
+    this.bytes -= this.#sizeAt(at);
+    this.#holders.remove(at);
+    this.#account.holders--;
+    if (!this.#dropChunk(chunkKeyOf(entry))) return true;
+    const { modelName, hashHex, cacheSalt } = entry;
+    const scope = scopeOf(this.instanceId, this.medium, cacheSalt);
+    this.#state.removed(scope, Buffer.from(objectKeyOf(modelName, hashHex)), this.medium);
+    return true;
+  }
+
+  /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
+  clear(cause: ChangeCause): void {
+    const { source, backendId } = scopeOf(this.instanceId, this.medium, '');
+    for (const scope of this.#state.scopes()) {
+      if (scope.source === source && scope.backendId === backendId) {
+        this.#state.cleared(scope, cause);
+      }
+    }
+    this.#account.holders -= this.#holders.size;
+    this.#holders = new ObjectTable();
+    this.#chunks = new ObjectTable();
+    this.bytes = 0;
+  }
+
+  #sizeAt(entry: number): number {
+    return (this.#holders.media(entry) >>> 1) * U32 + this.#holders.attributes(entry);
+  }
+
+  #addChunk(chunk: Uint8Array): void {
+    const at = this.#chunks.findOrAdd(chunk);
+    this.#chunks.setMedia(at, 1);
+    this.#chunks.setAttributes(at, this.#chunks.attributes(at) + 1);
+  }
+
+  /** Returns whether that was its last holder. */
+  #dropChunk(chunk: Uint8Array): boolean {
+    const at = this.#chunks.find(chunk);
+    const left = this.#chunks.attributes(at) - 1;
+    this.#chunks.setAttributes(at, left);
+    if (left > 0) return false;
+    this.#chunks.remove(at);
+    return true;
+  }
+}
+
+/** NUL is in none of the texts but a model's name, which ends at the `@` before the hash. */
+function chunkKeyOf({ cacheSalt, modelName, hashHex }: CacheEntry): Buffer {
+  return Buffer.from(`${cacheSalt}\0${objectKeyOf(modelName, hashHex)}`);
+}
+
+function holderKeyOf(entry: CacheEntry): Buffer {
+  const { kvRank, objectGroupId, cacheSalt, modelName, hashHex } = entry;
+  return Buffer.from(`${kvRank}/${objectGroupId}/${cacheSalt}\0${objectKeyOf(modelName, hashHex)}`);
+}

@@ -1,0 +1,126 @@
+/**
+ * Instances: the MP servers that report, each with how far its numbers have come and what it holds itself,
+ * and the pools that several of them mount.
+ *
+ * Bounds   servers, and compartments by the media that the state has bits for. Where there are too many
+ *          servers the one that was silent longest goes.
+ */
+import { POOL_PREFIX } from '../../../engines/lmcache/cache-batch.ts';
+import type { ObjectState } from '../../objects/object-state.ts';
+import { LMCACHE, type LmcacheTier, mediumOf } from '../object-names.ts';
+import { Compartment, type HolderAccount } from './compartment.ts';
+
+/** Servers that are followed at a time. */
+export const MAX_INSTANCES = 1024;
+
+export interface Instance {
+  readonly id: string;
+  incarnation: number;
+  /** Of the last batch; 0 before the first. */
+  lastSeq: number;
+  /** All of it was seen since this life began: what is shown is all that it holds. */
+  isWhole: boolean;
+  /** It has left: what it still says of itself is about what goes with it. */
+  hasLeft: boolean;
+  /** Its next batch may be of an older life. */
+  mayBeginAnew: boolean;
+  /** It registers and sends heartbeats, so that silence means something. */
+  isMember: boolean;
+  lastHeardMs: number;
+  /** Of the last declaration of capacities. */
+  revision: number;
+  lostBatches: number;
+  restarts: number;
+  /** Its own, by medium. */
+  readonly own: Map<string, Compartment>;
+  /** Pools that it has named. */
+  readonly mounted: Set<Compartment>;
+}
+
+export class Instances {
+  readonly account: HolderAccount;
+  readonly pools: Map<string, Compartment> = new Map();
+  readonly #state: ObjectState;
+  readonly #all = new Map<string, Instance>();
+  /** Goes before a new one comes, where there are too many. */
+  readonly #onCrowdedOut: (instance: Instance) => void;
+
+  constructor(state: ObjectState, maxHolders: number, onCrowdedOut: (instance: Instance) => void) {
+    this.#state = state;
+    this.account = { maxHolders, holders: 0, untracked: 0 };
+    this.#onCrowdedOut = onCrowdedOut;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  all(): Iterable<Instance> {
+    return this.#all.values();
+  }
+
+  /** Objects in such a scope are told of here. */
+  owns(source: string, backendId: string): boolean {
+    return source === LMCACHE && (backendId.startsWith(POOL_PREFIX) || this.#all.has(backendId));
+  }
+
+  find(id: string): Instance | null {
+    return this.#all.get(id) ?? null;
+  }
+
+  add(id: string, nowMs: number): Instance {
+    if (this.#all.size >= MAX_INSTANCES) this.#makeRoom();
+    const instance: Instance = {
+      id,
+      incarnation: -1,
+      lastSeq: 0,
+      isWhole: true,
+      hasLeft: false,
+      mayBeginAnew: false,
+      isMember: false,
+      lastHeardMs: nowMs,
+      revision: -1,
+      lostBatches: 0,
+      restarts: 0,
+      own: new Map(),
+      mounted: new Set(),
+    };
+    this.#all.set(id, instance);
+    return instance;
+  }
+
+  forget(instance: Instance): void {
+    this.#all.delete(instance.id);
+  }
+
+  /** Null where the state has no room for a further medium. */
+  compartmentOf(
+    instance: Instance,
+    tier: LmcacheTier,
+    backend: string,
+    shared: boolean,
+  ): Compartment | null {
+    const medium = mediumOf(tier, backend);
+    const place = shared ? this.pools : instance.own;
+    const known = place.get(medium);
+    if (known !== undefined) return known;
+    if (this.#state.media.bitOf(medium) === 0) return null;
+    const compartment = new Compartment({
+      instanceId: shared ? null : instance.id,
+      tier,
+      backend,
+      state: this.#state,
+      account: this.account,
+    });
+    place.set(medium, compartment);
+    return compartment;
+  }
+
+  #makeRoom(): void {
+    let oldest: Instance | null = null;
+    for (const instance of this.#all.values()) {
+      if (oldest === null || instance.lastHeardMs < oldest.lastHeardMs) oldest = instance;
+    }
+    if (oldest !== null) this.#onCrowdedOut(oldest);
+  }
+}

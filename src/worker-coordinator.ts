@@ -1,0 +1,28 @@
+/** The coordinator endpoint of LMCache's MP servers, as `--lmcache-coordinator-…` has it. */
+import type { WorkerConfig } from './config/worker-config.ts';
+import type { Warner } from './log.ts';
+import { CoordinatorSource } from './stores/lmcache/coordinator/coordinator-source.ts';
+import type { ObjectState } from './stores/objects/object-state.ts';
+
+export interface WorkerCoordinatorDeps {
+  readonly config: WorkerConfig;
+  readonly warner: Pick<Warner, 'warn'>;
+}
+
+/** Null where nobody is listened to. */
+export function createCoordinator(
+  { config, warner }: WorkerCoordinatorDeps,
+  state: ObjectState,
+): CoordinatorSource | null {
+  const { lmcacheCoordinatorListen: listen } = config;
+  if (listen === null) return null;
+  return new CoordinatorSource({
+    ...listen,
+    forward: config.lmcacheCoordinatorForward,
+    maxBodyBytes: config.lmcacheCoordinatorMaxBytes,
+    maxHolders: config.lmcacheMaxKeys,
+    instanceTimeoutSeconds: config.lmcacheInstanceTimeoutS,
+    state,
+    warner,
+  });
+}

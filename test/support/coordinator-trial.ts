@@ -1,0 +1,92 @@
+/** A coordinator view and what it holds and tells, on a clock that the test turns. */
+import { CoordinatorMetrics } from '../../src/metrics/coordinator-metrics.ts';
+import { SourceMetrics } from '../../src/metrics/source-metrics.ts';
+import {
+  CoordinatorView,
+  type TakenBatches,
+} from '../../src/stores/lmcache/coordinator/coordinator-view.ts';
+import type { ObjectChange } from '../../src/stores/objects/object-change.ts';
+import { ObjectState } from '../../src/stores/objects/object-state.ts';
+import { readBatches, type WireFields } from './cache-batches.ts';
+
+export interface CoordinatorTrialOptions {
+  readonly maxHolders?: number;
+  readonly maxObjects?: number;
+}
+
+export class CoordinatorTrial {
+  readonly metrics: SourceMetrics = new SourceMetrics();
+  readonly counts: CoordinatorMetrics = new CoordinatorMetrics();
+  /** `+key media`, `-key media`, `x backend tenant cause`, as they came. */
+  readonly told: string[] = [];
+  readonly losses: string[] = [];
+  readonly state: ObjectState;
+  readonly view: CoordinatorView;
+  nowMs = 0;
+
+  constructor({ maxHolders = 100_000, maxObjects = 100_000 }: CoordinatorTrialOptions = {}) {
+    this.state = new ObjectState({
+      maxObjects,
+      maxKeyBytes: 1 << 24,
+      maxScopes: 100,
+      maxAttributeSets: 1000,
+      onChange: (change) => this.told.push(shown(change)),
+    });
+    this.view = new CoordinatorView({
+      state: this.state,
+      metrics: this.metrics,
+      counts: this.counts,
+      nowMs: () => this.nowMs,
+      maxHolders,
+      instanceTimeoutMs: 30_000,
+      onLoss: (instanceId, lostBatches) => this.losses.push(`${instanceId} ${lostBatches}`),
+    });
+  }
+
+  take(...batches: readonly WireFields[]): TakenBatches {
+    return this.view.take(readBatches(...batches));
+  }
+
+  /** `backend/tenant/chunk media`, sorted; a model other than `m1` stands before the chunk. */
+  held(): string[] {
+    const rows: string[] = [];
+    for (const scope of this.state.scopes()) {
+      for (let entry = 0; entry < scope.table.entryEnd; entry++) {
+        const object = this.state.objectAt(scope, entry);
+        if (object === null) continue;
+        rows.push(
+          `${scope.backendId}/${scope.tenantId}/${shownKey(object.key)} ${object.media.join()}`,
+        );
+      }
+    }
+    return rows.sort();
+  }
+
+  /** `instance medium chunks holders bytes capacity`, a pool as `*`. */
+  usage(): string[] {
+    const own = [...this.view.instances.all()].flatMap((one) => [...one.own.values()]);
+    return [...own, ...this.view.instances.pools.values()].map((one) =>
+      [
+        one.instanceId ?? '*',
+        one.medium,
+        one.chunks,
+        one.holders,
+        one.bytes,
+        one.capacityBytes ?? '-',
+      ].join(' '),
+    );
+  }
+}
+
+function shown(change: ObjectChange): string {
+  const { backendId, tenantId } = change.scope;
+  if (change.type === 'cleared') return `x ${backendId} ${tenantId || '-'} ${change.cause}`;
+  const sign = change.type === 'stored' ? '+' : '-';
+  return `${sign}${shownKey(change.key)} ${change.media.join()}`.trimEnd();
+}
+
+function shownKey(key: Uint8Array): string {
+  const [model = '', hash = ''] = Buffer.from(key).toString().split('@');
+  const chunk = Buffer.from(hash, 'hex').toString();
+  return model === 'm1' ? chunk : `${model}@${chunk}`;
+}
