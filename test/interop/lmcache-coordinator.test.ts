@@ -68,10 +68,11 @@ async function startReporting(url: string, instanceId = 'mp-1'): Promise<Command
 
 /** The real directory's placements as objects: ranks and groups are holders of one. */
 function objectsOf(placements: readonly Placement[]): string[] {
-  const all = placements.map(
-    ([instance, medium, salt, key]) =>
-      `${instance === '' ? `shared:${medium}` : instance} ${medium} ${salt} ${key}`,
-  );
+  const all = placements.map(([instance, medium, salt, key]) => {
+    const [model, hash] = key.split('@');
+    const backend = instance === '' ? `shared:${medium}` : `server:${instance}`;
+    return `${backend} ${medium} ${model}${salt && `@${salt}`} ${hash}`;
+  });
   return [...new Set(all)].sort();
 }
 
@@ -153,7 +154,9 @@ test.skipIf(!lmcacheAvailable())(
     expect(await eventually(() => relay.status().instances.some(({ left }) => left), WAIT_MS)).toBe(
       true,
     );
-    const stays = objectsOf(await coordinator.held()).filter((row) => !row.startsWith('mp-1 '));
+    const stays = objectsOf(await coordinator.held()).filter(
+      (row) => !row.startsWith('server:mp-1 '),
+    );
     expect(await relay.objects()).toEqual(stays);
     expect(relay.worker.status().sources[0]?.counters).toMatchObject({
       lost_messages: 0,
@@ -175,10 +178,12 @@ test.skipIf(!lmcacheAvailable())('restarts and lost posts', async () => {
   await server.ask({ op: 'store_l1', chunks: ['d'] });
   // LMCache's directory believes in the server's own L2 across a restart, though deletions may have got lost.
   const known = objectsOf(await coordinator.held());
-  expect(await relay.objects()).toEqual(known.filter((row) => !row.startsWith('mp-1 l2/fs')));
+  expect(await relay.objects()).toEqual(
+    known.filter((row) => !row.startsWith('server:mp-1 l2/fs')),
+  );
   expect((await relay.objects()).map((row) => row.split(' ')[0])).toEqual([
-    'mp-1',
-    'mp-2',
+    'server:mp-1',
+    'server:mp-2',
     'shared:l2/s3',
   ]);
 
@@ -189,8 +194,8 @@ test.skipIf(!lmcacheAvailable())('restarts and lost posts', async () => {
   });
   const rows = await relay.objects();
   expect(rows.map((row) => row.split(' ').slice(0, 2).join(' '))).toEqual([
-    'mp-1 l1/dram',
-    'mp-2 l1/dram',
+    'server:mp-1 l1/dram',
+    'server:mp-2 l1/dram',
   ]);
   const [first] = relay.status().instances.filter(({ instance_id }) => instance_id === 'mp-1');
   expect(first).toMatchObject({ whole: false, lost_batches: 3, restarts: 1, last_seq: 5 });

@@ -65,7 +65,7 @@ export function readBatches(...batches: readonly WireFields[]): readonly CacheBa
   return read;
 }
 
-/** `a@x` as an object key shows which chunk it is of. */
-export function chunkNamed(chunk: string, model = 'm1'): string {
-  return `${model}@${Buffer.from(chunk).toString('hex')}`;
+/** As an object key shows which chunk it is. */
+export function keyOfChunk(chunk: string): string {
+  return Buffer.from(chunk).toString('hex');
 }

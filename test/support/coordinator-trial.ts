@@ -17,7 +17,7 @@ export interface CoordinatorTrialOptions {
 export class CoordinatorTrial {
   readonly metrics: SourceMetrics = new SourceMetrics();
   readonly counts: CoordinatorMetrics = new CoordinatorMetrics();
-  /** `+key media`, `-key media`, `x backend tenant cause`, as they came. */
+  /** `+chunk media`, `-chunk media`, `x backend tenant cause`, as they came. */
   readonly told: string[] = [];
   readonly losses: string[] = [];
   readonly state: ObjectState;
@@ -47,16 +47,16 @@ export class CoordinatorTrial {
     return this.view.take(readBatches(...batches));
   }
 
-  /** `backend/tenant/chunk media`, sorted; a model other than `m1` stands before the chunk. */
+  /** `backend/salt/chunk media`, sorted; a server by its id, a model other than `m1` before the chunk. */
   held(): string[] {
     const rows: string[] = [];
     for (const scope of this.state.scopes()) {
       for (let entry = 0; entry < scope.table.entryEnd; entry++) {
         const object = this.state.objectAt(scope, entry);
         if (object === null) continue;
-        rows.push(
-          `${scope.backendId}/${scope.tenantId}/${shownKey(object.key)} ${object.media.join()}`,
-        );
+        const [model = '', salt = ''] = scope.tenantId.split('@');
+        const chunk = `${model === 'm1' ? '' : `${model}@`}${shownKey(object.key)}`;
+        rows.push(`${shownBackend(scope.backendId)}/${salt}/${chunk} ${object.media.join()}`);
       }
     }
     return rows.sort();
@@ -80,13 +80,15 @@ export class CoordinatorTrial {
 
 function shown(change: ObjectChange): string {
   const { backendId, tenantId } = change.scope;
-  if (change.type === 'cleared') return `x ${backendId} ${tenantId || '-'} ${change.cause}`;
+  if (change.type === 'cleared') return `x ${shownBackend(backendId)} ${tenantId} ${change.cause}`;
   const sign = change.type === 'stored' ? '+' : '-';
   return `${sign}${shownKey(change.key)} ${change.media.join()}`.trimEnd();
 }
 
 function shownKey(key: Uint8Array): string {
-  const [model = '', hash = ''] = Buffer.from(key).toString().split('@');
-  const chunk = Buffer.from(hash, 'hex').toString();
-  return model === 'm1' ? chunk : `${model}@${chunk}`;
+  return Buffer.from(Buffer.from(key).toString(), 'hex').toString();
+}
+
+function shownBackend(backendId: string): string {
+  return backendId.replace(/^server:/, '');
 }

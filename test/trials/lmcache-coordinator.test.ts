@@ -7,7 +7,7 @@ import type { ObjectEvent } from '../../src/protocol/object-event.ts';
 import { createWorker } from '../../src/worker.ts';
 import { parseExposition } from '../metrics/exposition.ts';
 import { findPromtool, PROMTOOL_TIMEOUT_MS, promtoolComplaints } from '../metrics/promtool.ts';
-import { bodyOf, chunkNamed, wireBatch, wireEntry } from '../support/cache-batches.ts';
+import { bodyOf, keyOfChunk, wireBatch, wireEntry } from '../support/cache-batches.ts';
 import { eventually, ZmqCollector } from '../support/plane-collector.ts';
 import { configOf } from '../support/worker-config.ts';
 
@@ -90,12 +90,12 @@ test('consumers of the object stream see what the servers hold', async () => {
     );
   expect(await eventually(() => events().length === 6)).toBe(true);
   expect(events().map((one) => [one.type, one.backend_id, one.tenant_id, one.object_key])).toEqual([
-    ['stored', 'mp-1', '', chunkNamed('a')],
-    ['stored', 'mp-1', 't', chunkNamed('b')],
-    ['stored', 'shared:l2/s3', '', chunkNamed('a', 'm2')],
-    ['cleared', 'mp-1', '', undefined],
-    ['cleared', 'mp-1', 't', undefined],
-    ['cleared', 'shared:l2/s3', '', undefined],
+    ['stored', 'server:mp-1', 'm1', keyOfChunk('a')],
+    ['stored', 'server:mp-1', 'm1@t', keyOfChunk('b')],
+    ['stored', 'shared:l2/s3', 'm2', keyOfChunk('a')],
+    ['cleared', 'server:mp-1', 'm1', undefined],
+    ['cleared', 'server:mp-1', 'm1@t', undefined],
+    ['cleared', 'shared:l2/s3', 'm2', undefined],
   ]);
   expect(events()[2]).toMatchObject({ source: 'lmcache', media: ['l2/s3'], model_name: 'm2' });
   expect(
@@ -132,12 +132,12 @@ test('status and listing show them, by server, tier and backend', async () => {
     ['mp-1 l1 dram', { chunks: 2, keys: 2, bytes: 200, capacity_bytes: 400 }],
     [' l2 s3', { chunks: 1, keys: 1, bytes: 70, capacity_bytes: null }],
   ]);
-  const listing = await (await fetch(`${url}/api/objects?source=lmcache&tenant=t`)).text();
+  const listing = await (await fetch(`${url}/api/objects?source=lmcache&tenant=m1@t`)).text();
   expect(JSON.parse(listing)).toEqual({
     source: 'lmcache',
-    backend_id: 'mp-1',
-    tenant_id: 't',
-    object_key: chunkNamed('b'),
+    backend_id: 'server:mp-1',
+    tenant_id: 'm1@t',
+    object_key: keyOfChunk('b'),
     media: ['l1/dram'],
     model_name: 'm1',
   });

@@ -3,9 +3,6 @@
 export const CACHE_EVENT_TYPES = ['store', 'delete', 'access', 'config'] as const;
 export type CacheEventType = (typeof CACHE_EVENT_TYPES)[number];
 
-/** So begins what stands for a pool where a server's id would: no id may. */
-export const POOL_PREFIX = 'shared:';
-
 export interface CacheBatch {
   readonly instanceId: string;
   /** Rises with each start of the server: seconds of the clock. */

@@ -14,7 +14,6 @@ import {
   type CacheBatch,
   type CacheEntry,
   type CacheEventType,
-  POOL_PREFIX,
 } from './cache-batch.ts';
 
 export interface CoordinatorFault {
@@ -78,7 +77,7 @@ export class CoordinatorReader {
     if (fields.ts !== undefined && !isAtLeast(fields.ts, 0)) this.#refuse(`${at}.ts`, 'no time');
     const isConfig = eventType === 'config';
     return {
-      instanceId: this.#instanceId(fields.instance_id, `${at}.instance_id`),
+      instanceId: this.#name(fields.instance_id, `${at}.instance_id`),
       incarnation: this.#integer(fields.incarnation, `${at}.incarnation`, 0),
       seq: this.#integer(fields.seq, `${at}.seq`, 1),
       eventType,
@@ -153,12 +152,6 @@ export class CoordinatorReader {
     const known = CACHE_EVENT_TYPES.find((type) => type === value);
     if (known === undefined) this.#refuse(at, `none of ${CACHE_EVENT_TYPES.join(', ')}`);
     return known ?? 'access';
-  }
-
-  #instanceId(value: unknown, at: string): string {
-    const id = this.#name(value, at);
-    if (id.startsWith(POOL_PREFIX)) this.#refuse(at, `begins with ${POOL_PREFIX}`);
-    return id;
   }
 
   #name(value: unknown, at: string, mayBeEmpty = false): string {

@@ -78,7 +78,6 @@ const entryWith = (fields: WireFields) => wireBatch(1, { entries: [wireEntry('a'
 test.each<[string, WireFields]>([
   ['batches.0.instance_id', wireBatch(1, { instance_id: '' })],
   ['batches.0.instance_id', wireBatch(1, { instance_id: 'x'.repeat(257) })],
-  ['batches.0.instance_id', wireBatch(1, { instance_id: 'shared:l2/s3' })],
   ['batches.0.incarnation', wireBatch(1, { incarnation: -1 })],
   ['batches.0.incarnation', wireBatch(1, { incarnation: 2 ** 53 })],
   ['batches.0.seq', wireBatch(0)],

@@ -9,10 +9,10 @@
  */
 import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
 import { NO_ATTRIBUTES, type ObjectAttributes } from '../../objects/attribute-sets.ts';
-import type { ChangeCause } from '../../objects/object-change.ts';
+import type { ChangeCause, ObjectScope } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
 import { ObjectTable } from '../../objects/object-table.ts';
-import { type LmcacheTier, mediumOf, objectKeyOf, scopeOf } from '../object-names.ts';
+import { backendOf, LMCACHE, type LmcacheTier, mediumOf, tenantOf } from '../object-names.ts';
 
 /** Shared by all compartments. */
 export interface HolderAccount {
@@ -43,6 +43,7 @@ export class Compartment {
   /** Of all holders. */
   bytes = 0;
 
+  readonly #backendId: string;
   readonly #state: ObjectState;
   readonly #account: HolderAccount;
   /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
@@ -55,6 +56,7 @@ export class Compartment {
     this.tier = tier;
     this.backend = backend;
     this.medium = mediumOf(tier, backend);
+    this.#backendId = backendOf(instanceId, this.medium);
     this.#state = state;
     this.#account = account;
   }
@@ -69,7 +71,7 @@ export class Compartment {
 
   /** Returns whether that changed what is held. */
   store(entry: CacheEntry): boolean {
-    const { modelName, hashHex, cacheSalt, sizeBytes } = entry;
+    const { modelName, hashHex, sizeBytes } = entry;
     const holder = holderKeyOf(entry);
     const known = this.#holders.find(holder);
     if (known < 0) {
@@ -86,10 +88,9 @@ export class Compartment {
     this.#holders.setAttributes(at, sizeBytes % U32);
     this.#holders.setMedia(at, 1 | (Math.floor(sizeBytes / U32) << 1));
     this.bytes += sizeBytes;
-    const scope = scopeOf(this.instanceId, this.medium, cacheSalt);
-    const key = Buffer.from(objectKeyOf(modelName, hashHex));
     const attributes: ObjectAttributes = { ...NO_ATTRIBUTES, modelName };
-    const hasChanged = this.#state.stored(scope, key, this.medium, attributes);
+    const key = Buffer.from(hashHex);
+    const hasChanged = this.#state.stored(this.#scopeOf(entry), key, this.medium, attributes);
     return hasChanged || known < 0;
   }
 
@@ -101,17 +102,14 @@ export class Compartment {
     this.#holders.remove(at);
     this.#account.holders--;
     if (!this.#dropChunk(chunkKeyOf(entry))) return true;
-    const { modelName, hashHex, cacheSalt } = entry;
-    const scope = scopeOf(this.instanceId, this.medium, cacheSalt);
-    this.#state.removed(scope, Buffer.from(objectKeyOf(modelName, hashHex)), this.medium);
+    this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
     return true;
   }
 
   /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
   clear(cause: ChangeCause): void {
-    const { source, backendId } = scopeOf(this.instanceId, this.medium, '');
     for (const scope of this.#state.scopes()) {
-      if (scope.source === source && scope.backendId === backendId) {
+      if (scope.source === LMCACHE && scope.backendId === this.#backendId) {
         this.#state.cleared(scope, cause);
       }
     }
@@ -119,6 +117,11 @@ export class Compartment {
     this.#holders = new ObjectTable();
     this.#chunks = new ObjectTable();
     this.bytes = 0;
+  }
+
+  #scopeOf({ modelName, cacheSalt }: CacheEntry): ObjectScope {
+    const tenantId = tenantOf(modelName, cacheSalt);
+    return { source: LMCACHE, backendId: this.#backendId, tenantId };
   }
 
   #sizeAt(entry: number): number {
@@ -142,12 +145,11 @@ export class Compartment {
   }
 }
 
-/** NUL is in none of the texts but a model's name, which ends at the `@` before the hash. */
+/** A salt and a model's name hold no `@`. */
 function chunkKeyOf({ cacheSalt, modelName, hashHex }: CacheEntry): Buffer {
-  return Buffer.from(`${cacheSalt}\0${objectKeyOf(modelName, hashHex)}`);
+  return Buffer.from(`${cacheSalt}@${modelName}@${hashHex}`);
 }
 
-function holderKeyOf(entry: CacheEntry): Buffer {
-  const { kvRank, objectGroupId, cacheSalt, modelName, hashHex } = entry;
-  return Buffer.from(`${kvRank}/${objectGroupId}/${cacheSalt}\0${objectKeyOf(modelName, hashHex)}`);
+function holderKeyOf({ kvRank, objectGroupId, cacheSalt, modelName, hashHex }: CacheEntry): Buffer {
+  return Buffer.from(`${kvRank}/${objectGroupId}@${cacheSalt}@${modelName}@${hashHex}`);
 }

@@ -9,6 +9,7 @@ import type { ObjectScope } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
 import { SYSTEM_STORE_CLOCK } from '../../store-clock.ts';
 import type { SourceNotice, SourceReading, StoreSource } from '../../store-source.ts';
+import { isOfBatches } from '../object-names.ts';
 import { CoordinatorForward } from './coordinator-forward.ts';
 import { CoordinatorServer } from './coordinator-server.ts';
 import { CoordinatorView } from './coordinator-view.ts';
@@ -101,9 +102,8 @@ export class CoordinatorSource implements StoreSource {
     return false;
   }
 
-  /** Objects that this source tells of. */
-  owns({ source, backendId }: ObjectScope): boolean {
-    return this.view.instances.owns(source, backendId);
+  owns(scope: ObjectScope): boolean {
+    return isOfBatches(scope);
   }
 
   async start(): Promise<void> {

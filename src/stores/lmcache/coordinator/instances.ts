@@ -5,9 +5,8 @@
  * Bounds   servers, and compartments by the media that the state has bits for. Where there are too many
  *          servers the one that was silent longest goes.
  */
-import { POOL_PREFIX } from '../../../engines/lmcache/cache-batch.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
-import { LMCACHE, type LmcacheTier, mediumOf } from '../object-names.ts';
+import { type LmcacheTier, mediumOf } from '../object-names.ts';
 import { Compartment, type HolderAccount } from './compartment.ts';
 
 /** Servers that are followed at a time. */
@@ -57,11 +56,6 @@ export class Instances {
 
   all(): Iterable<Instance> {
     return this.#all.values();
-  }
-
-  /** Objects in such a scope are told of here. */
-  owns(source: string, backendId: string): boolean {
-    return source === LMCACHE && (backendId.startsWith(POOL_PREFIX) || this.#all.has(backendId));
   }
 
   find(id: string): Instance | null {

@@ -7,16 +7,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { POOL_PREFIX } from '../../../engines/lmcache/cache-batch.ts';
 import { MAX_INSTANCES } from './instances.ts';
 
 const text = z.string().trim().max(256);
 
 const registration = z.object({
-  instance_id: text
-    .refine((id) => !id.startsWith(POOL_PREFIX))
-    .nullish()
-    .transform((id) => id ?? ''),
+  instance_id: text.default(''),
   ip: text.min(1),
   http_port: z.int().min(1).max(65_535),
   metadata: z

@@ -128,7 +128,6 @@ describe('alone', () => {
     expect(state.objectCount).toBe(0);
     expect((await at('/instances/mp-1/heartbeat', 'PUT'))[0]).toBe(404);
     expect((await at('/instances', 'POST', { ip: '', http_port: 1 }))[0]).toBe(422);
-    expect((await at('/instances', 'POST', { ...me, instance_id: 'shared:l2/s3' }))[0]).toBe(422);
   });
 
   test.each([

@@ -30,7 +30,7 @@ test('what the real sink has posted ends with what it holds', () => {
   const places = [...trial.state.scopes()].map(
     ({ backendId, tenantId, table }) => `${backendId}/${tenantId} ${table.size}`,
   );
-  expect(places).toEqual(['lmcache-1/ 2', 'lmcache-1/tenant-a 1']);
+  expect(places).toEqual(['server:lmcache-1/m1 2', 'server:lmcache-1/m1@tenant-a 1']);
   expect(trial.usage()).toEqual([
     'lmcache-1 l1/dram 3 3 3145728 1073741824',
     'lmcache-1 l2/fs 0 0 0 -',
@@ -128,8 +128,8 @@ describe('numbers', () => {
     trial.take(store(6, 'f'));
     expect(trial.held()).toEqual(['mp-1//f l1/dram', 'mp-2//d l1/dram', 'shared:l2/nfs//e l2/nfs']);
     expect(trial.told.filter((line) => line.startsWith('x'))).toEqual([
-      'x mp-1 - invalidated',
-      'x shared:l2/s3 - invalidated',
+      'x mp-1 m1 invalidated',
+      'x shared:l2/s3 m1 invalidated',
     ]);
     expect(trial.losses).toEqual(['mp-1 2']);
     expect(trial.metrics.lostMessages).toBe(2);
@@ -170,7 +170,7 @@ describe('lives', () => {
     trial.view.noteMember('mp-1');
     trial.take(store(1, 'a'), store(2, 'c', POOL), store(3, 'd', POOL));
     trial.view.leave('mp-1');
-    expect(trial.told.at(-1)).toBe('x mp-1 - event');
+    expect(trial.told.at(-1)).toBe('x mp-1 m1 event');
     expect(trial.take(store(4, 'b'), remove(5, 'd', POOL))).toMatchObject({ applied: 2 });
     expect(trial.held()).toEqual(['shared:l2/s3//c l2/s3']);
     expect(trial.usage()).toEqual(['* l2/s3 1 1 100 -']);
@@ -182,7 +182,7 @@ describe('lives', () => {
     trial.take(store(1, 'a'), store(2, 'c', POOL));
     trial.nowMs = 30_001;
     trial.view.sweep();
-    expect(trial.told.at(-1)).toBe('x mp-1 - invalidated');
+    expect(trial.told.at(-1)).toBe('x mp-1 m1 invalidated');
     expect(trial.counts.expiredInstances).toBe(1);
     trial.view.noteMember('mp-1');
     trial.take(store(9, 'b'));
