@@ -3,6 +3,7 @@ import type { WorkerConfig } from './config/worker-config.ts';
 import type { Warner } from './log.ts';
 import { CoordinatorSource } from './stores/lmcache/coordinator/coordinator-source.ts';
 import type { ObjectState } from './stores/objects/object-state.ts';
+import type { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 
 export interface WorkerCoordinatorDeps {
   readonly config: WorkerConfig;
@@ -13,8 +14,9 @@ export interface WorkerCoordinatorDeps {
 export function createCoordinator(
   { config, warner }: WorkerCoordinatorDeps,
   state: ObjectState,
+  placements: ChunkPlacements | null,
 ): CoordinatorSource | null {
-  const { lmcacheCoordinatorListen: listen } = config;
+  const { lmcacheCoordinatorListen: listen, lmcacheInstance: instanceId } = config;
   if (listen === null) return null;
   return new CoordinatorSource({
     ...listen,
@@ -23,6 +25,7 @@ export function createCoordinator(
     maxHolders: config.lmcacheMaxKeys,
     instanceTimeoutSeconds: config.lmcacheInstanceTimeoutS,
     state,
+    reach: placements && instanceId !== null ? { placements, instanceId } : null,
     warner,
   });
 }

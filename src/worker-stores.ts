@@ -97,7 +97,7 @@ export class WorkerStores {
       onChange: (change) => this.#takeChange(change),
     });
     this.chunks = createChunkPlacements(config);
-    this.coordinator = createCoordinator(deps, this.state);
+    this.coordinator = createCoordinator(deps, this.state, this.chunks);
     const sources = [this.#createMooncake(), this.#createLmcacheStream(), this.coordinator];
     this.sources = sources.filter((source) => source !== null);
     this.placements = this.#createPlacements();

@@ -28,6 +28,7 @@ const COORDINATOR_SETTINGS = [
   'lmcacheCoordinatorMaxBytes',
   'lmcacheMaxKeys',
   'lmcacheInstanceTimeoutS',
+  'lmcacheInstance',
 ] as const satisfies readonly SettingKey[];
 
 export interface LmcacheEndpoints {
@@ -55,10 +56,9 @@ export function checkLmcache(
   };
 }
 
-function checkCoordinator(
-  { lmcacheCoordinatorListen, lmcacheCoordinatorForward }: SettingValues,
-  given: GivenSettings,
-): void {
+function checkCoordinator(values: SettingValues, given: GivenSettings): void {
+  const { lmcacheCoordinatorListen, lmcacheCoordinatorForward, engine } = values;
+  const { lmcacheInstance, lmcacheModel } = values;
   if (lmcacheCoordinatorListen === null) {
     const unused = COORDINATOR_SETTINGS.find((key) => isGiven(key, given));
     if (unused === undefined) return;
@@ -68,6 +68,18 @@ function checkCoordinator(
       'has no endpoint to go with',
       '--lmcache-coordinator-listen beside it',
     );
+  }
+  if (lmcacheInstance !== null && lmcacheModel === null) {
+    throw refusal(
+      'lmcacheInstance',
+      given,
+      'lacks the model to place',
+      '--lmcache-model beside it',
+    );
+  }
+  if (lmcacheInstance !== null && engine === 'none') {
+    const problem = 'says which chunks routers of an engine see';
+    throw refusal('lmcacheInstance', given, problem, 'an --engine beside it');
   }
   if (lmcacheCoordinatorForward === null) return;
   const own = connectableHttp(lmcacheCoordinatorListen);

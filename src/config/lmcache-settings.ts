@@ -1,6 +1,6 @@
 /** Settings of what is made of LMCache's bus, and of what its servers tell their coordinator. */
 import type { HttpAddress, ZmqAddress } from './addresses.ts';
-import { httpAddress, httpBase, integer, zmqAddress } from './kinds.ts';
+import { httpAddress, httpBase, integer, nonEmptyText, zmqAddress } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 export interface LmcacheSettings {
@@ -21,6 +21,8 @@ export interface LmcacheSettings {
   readonly lmcacheCoordinatorMaxBytes: number;
   readonly lmcacheMaxKeys: number;
   readonly lmcacheInstanceTimeoutS: number;
+  /** Id of the MP server that the worker uses; null: no chunk is within its reach. */
+  readonly lmcacheInstance: string | null;
 }
 
 export const lmcacheSettings: SettingRows<LmcacheSettings> = {
@@ -121,6 +123,17 @@ export const lmcacheSettings: SettingRows<LmcacheSettings> = {
     fallback: '8000000',
     help: 'Keys of LMCache (chunk, rank, object group) that are followed; what is stored above that is counted',
     remedy: 'Give more than all tiers can hold',
+  },
+  lmcacheInstance: {
+    flag: '--lmcache-instance',
+    environment: 'KVRELAY_LMCACHE_INSTANCE',
+    kind: nonEmptyText('ID'),
+    fallback: null,
+    strictLacks: 'publishes the events of the engine alone',
+    help:
+      "Id of the LMCache server that this worker's engine uses: what it holds, and the pools it mounts, are " +
+      'placed at the routers',
+    remedy: "Give the server's --instance-id",
   },
   lmcacheInstanceTimeoutS: {
     flag: '--lmcache-instance-timeout-s',

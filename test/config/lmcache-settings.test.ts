@@ -82,3 +82,17 @@ test('--mooncake-max-objects means nothing where no objects are followed', () =>
   const line = refusal(() => load(['--mooncake-max-objects', '5']));
   expect(line).toContain('--lmcache-coordinator-listen');
 });
+
+test("the worker's own server needs a model to place, and an engine whose routers see it", () => {
+  const own = [...LISTEN, '--lmcache-instance', 'mp-1'];
+  const model = ['--lmcache-model', 'm', '--lmcache-l1-tier', 'off'];
+  expect(load([...own, ...model])).toMatchObject({ lmcacheInstance: 'mp-1', lmcacheL1Tier: 'off' });
+  expect(refusal(() => load(own))).toContain('allowed: --lmcache-model beside it');
+  const none = ['--engine', 'none', ...own, '--lmcache-model', 'm'];
+  expect(refusal(() => loadBare(none))).toContain('allowed: an --engine beside it');
+  expect(refusal(() => load([...LISTEN, '--lmcache-model', 'm']))).toContain(
+    'allowed: --lmcache-stream or --lmcache-instance beside it',
+  );
+  const strict = refusal(() => load([...own, '--lmcache-model', 'm', '--compat', 'strict']));
+  expect(strict).toMatch(/^--lmcache-instance /);
+});

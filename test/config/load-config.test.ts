@@ -78,6 +78,7 @@ test('loadConfig() fills in every default', () => {
     lmcacheCoordinatorMaxBytes: 33_554_432,
     lmcacheMaxKeys: 8_000_000,
     lmcacheInstanceTimeoutS: 30,
+    lmcacheInstance: null,
     lmcacheReplay: null,
     lmcacheSamplePercent: 1,
     lmcacheLabelValues: 200,

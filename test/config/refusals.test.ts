@@ -23,6 +23,7 @@ const wrongValues: Record<SettingKey, readonly string[]> = {
   lmcacheCoordinatorForward: ['', 'h:x', 'ftp://h:1', 'http://u@h:1', 'http://h:1/path'],
   lmcacheCoordinatorMaxBytes: ['0', '65535', '1073741825'],
   lmcacheMaxKeys: ['0', '100000001'],
+  lmcacheInstance: ['', 'a\u0001'],
   lmcacheInstanceTimeoutS: ['0', '86401', '1.5'],
   objectBuffer: ['0', '10000001'],
   objectBufferBytes: ['0', '65535', '2147483648'],

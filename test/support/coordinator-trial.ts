@@ -5,6 +5,7 @@ import {
   CoordinatorView,
   type TakenBatches,
 } from '../../src/stores/lmcache/coordinator/coordinator-view.ts';
+import type { ReachableChunks } from '../../src/stores/lmcache/coordinator/reachable-chunks.ts';
 import type { ObjectChange } from '../../src/stores/objects/object-change.ts';
 import { ObjectState } from '../../src/stores/objects/object-state.ts';
 import { readBatches, type WireFields } from './cache-batches.ts';
@@ -12,6 +13,7 @@ import { readBatches, type WireFields } from './cache-batches.ts';
 export interface CoordinatorTrialOptions {
   readonly maxHolders?: number;
   readonly maxObjects?: number;
+  readonly chunks?: ReachableChunks | null;
 }
 
 export class CoordinatorTrial {
@@ -24,7 +26,8 @@ export class CoordinatorTrial {
   readonly view: CoordinatorView;
   nowMs = 0;
 
-  constructor({ maxHolders = 100_000, maxObjects = 100_000 }: CoordinatorTrialOptions = {}) {
+  constructor(options: CoordinatorTrialOptions = {}) {
+    const { maxHolders = 100_000, maxObjects = 100_000, chunks = null } = options;
     this.state = new ObjectState({
       maxObjects,
       maxKeyBytes: 1 << 24,
@@ -37,6 +40,7 @@ export class CoordinatorTrial {
       metrics: this.metrics,
       counts: this.counts,
       nowMs: () => this.nowMs,
+      chunks,
       maxHolders,
       instanceTimeoutMs: 30_000,
       onLoss: (instanceId, lostBatches) => this.losses.push(`${instanceId} ${lostBatches}`),

@@ -14,6 +14,9 @@ import type { ObjectState } from '../../objects/object-state.ts';
 import { ObjectTable } from '../../objects/object-table.ts';
 import { backendOf, LMCACHE, type LmcacheTier, mediumOf, tenantOf } from '../object-names.ts';
 
+/** What tells one chunk from another. */
+export type ChunkName = Pick<CacheEntry, 'cacheSalt' | 'modelName' | 'hashHex'>;
+
 /** Shared by all compartments. */
 export interface HolderAccount {
   readonly maxHolders: number;
@@ -29,6 +32,8 @@ export interface CompartmentOptions {
   readonly backend: string;
   readonly state: ObjectState;
   readonly account: HolderAccount;
+  /** Its last holder is gone; null: nobody asks. */
+  readonly onGone: ((compartment: Compartment, chunk: ChunkName) => void) | null;
 }
 
 const U32 = 0x1_0000_0000;
@@ -46,12 +51,14 @@ export class Compartment {
   readonly #backendId: string;
   readonly #state: ObjectState;
   readonly #account: HolderAccount;
+  readonly #onGone: CompartmentOptions['onGone'];
   /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
   #holders = new ObjectTable();
   /** Holders of a chunk as attributes. */
   #chunks = new ObjectTable();
 
-  constructor({ instanceId, tier, backend, state, account }: CompartmentOptions) {
+  constructor({ instanceId, tier, backend, state, account, onGone }: CompartmentOptions) {
+    this.#onGone = onGone;
     this.instanceId = instanceId;
     this.tier = tier;
     this.backend = backend;
@@ -59,6 +66,17 @@ export class Compartment {
     this.#backendId = backendOf(instanceId, this.medium);
     this.#state = state;
     this.#account = account;
+  }
+
+  holds(chunk: ChunkName): boolean {
+    return this.#chunks.find(chunkKeyOf(chunk)) >= 0;
+  }
+
+  *chunkNames(): Generator<ChunkName> {
+    for (const key of this.#chunks.keys()) {
+      const [cacheSalt = '', modelName = '', hashHex = ''] = Buffer.from(key).toString().split('@');
+      yield { cacheSalt, modelName, hashHex };
+    }
   }
 
   get holders(): number {
@@ -103,6 +121,7 @@ export class Compartment {
     this.#account.holders--;
     if (!this.#dropChunk(chunkKeyOf(entry))) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
+    this.#onGone?.(this, entry);
     return true;
   }
 
@@ -112,6 +131,9 @@ export class Compartment {
       if (scope.source === LMCACHE && scope.backendId === this.#backendId) {
         this.#state.cleared(scope, cause);
       }
+    }
+    if (this.#onGone !== null) {
+      for (const chunk of this.chunkNames()) this.#onGone(this, chunk);
     }
     this.#account.holders -= this.#holders.size;
     this.#holders = new ObjectTable();
@@ -146,7 +168,7 @@ export class Compartment {
 }
 
 /** A salt and a model's name hold no `@`. */
-function chunkKeyOf({ cacheSalt, modelName, hashHex }: CacheEntry): Buffer {
+function chunkKeyOf({ cacheSalt, modelName, hashHex }: ChunkName): Buffer {
   return Buffer.from(`${cacheSalt}@${modelName}@${hashHex}`);
 }
 

@@ -7,12 +7,14 @@ import { CoordinatorMetrics } from '../../../metrics/coordinator-metrics.ts';
 import { SourceMetrics } from '../../../metrics/source-metrics.ts';
 import type { ObjectScope } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
+import type { ChunkPlacements } from '../../placement/chunk-placements.ts';
 import { SYSTEM_STORE_CLOCK } from '../../store-clock.ts';
 import type { SourceNotice, SourceReading, StoreSource } from '../../store-source.ts';
 import { isOfBatches } from '../object-names.ts';
 import { CoordinatorForward } from './coordinator-forward.ts';
 import { CoordinatorServer } from './coordinator-server.ts';
 import { CoordinatorView } from './coordinator-view.ts';
+import { ReachableChunks } from './reachable-chunks.ts';
 
 const LMCACHE_COORDINATOR = 'lmcache_coordinator';
 
@@ -32,6 +34,8 @@ export interface CoordinatorSourceOptions {
   readonly maxHolders: number;
   readonly instanceTimeoutSeconds: number;
   readonly state: ObjectState;
+  /** The worker's own MP server, and where its chunks are placed; null: objects alone. */
+  readonly reach: { readonly instanceId: string; readonly placements: ChunkPlacements } | null;
   readonly warner: Pick<Warner, 'warn'>;
 }
 
@@ -40,12 +44,15 @@ export class CoordinatorSource implements StoreSource {
   readonly metrics: SourceMetrics = new SourceMetrics();
   readonly counts: CoordinatorMetrics = new CoordinatorMetrics();
   readonly view: CoordinatorView;
+  /** Chunks within reach of the worker are placed at the routers. */
+  readonly places: boolean;
   readonly forward: CoordinatorForward | null;
   readonly #server: CoordinatorServer;
   #cancelSweep: (() => void) | null = null;
 
   constructor(options: CoordinatorSourceOptions) {
-    const { host, port, maxBodyBytes, maxHolders, state, warner } = options;
+    const { host, port, maxBodyBytes, maxHolders, state, reach, warner } = options;
+    this.places = reach !== null;
     const { metrics, counts } = this;
     this.view = new CoordinatorView({
       state,
@@ -53,6 +60,7 @@ export class CoordinatorSource implements StoreSource {
       counts,
       nowMs: () => SYSTEM_STORE_CLOCK.nowMs(),
       maxHolders,
+      chunks: reach && new ReachableChunks(reach.instanceId, reach.placements),
       instanceTimeoutMs: options.instanceTimeoutSeconds * 1000,
       onLoss: (instanceId, lostBatches) =>
         warner.warn(

@@ -20,6 +20,7 @@ import type { ChangeCause } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
 import type { Compartment } from './compartment.ts';
 import { type Instance, Instances } from './instances.ts';
+import type { ReachableChunks } from './reachable-chunks.ts';
 
 export interface CoordinatorViewOptions {
   readonly state: ObjectState;
@@ -27,6 +28,8 @@ export interface CoordinatorViewOptions {
   readonly counts: CoordinatorMetrics;
   readonly nowMs: () => number;
   readonly maxHolders: number;
+  /** Null where no chunks are placed. */
+  readonly chunks: ReachableChunks | null;
   /** Silence after which a member has left. */
   readonly instanceTimeoutMs: number;
   readonly onLoss: (instanceId: string, lostBatches: number) => void;
@@ -47,10 +50,16 @@ export class CoordinatorView {
 
   constructor(options: CoordinatorViewOptions) {
     this.#options = options;
-    this.instances = new Instances(options.state, options.maxHolders, (instance) => {
-      options.counts.crowdedOutInstances++;
-      this.#drop(instance, 'invalidated');
-      this.instances.forget(instance);
+    const { state, maxHolders, chunks } = options;
+    this.instances = new Instances({
+      state,
+      maxHolders,
+      onGone: chunks && ((compartment, chunk) => chunks.noteGone(compartment, chunk)),
+      onCrowdedOut: (instance) => {
+        options.counts.crowdedOutInstances++;
+        this.leave(instance.id, 'invalidated');
+        this.instances.forget(instance);
+      },
     });
   }
 
@@ -79,6 +88,7 @@ export class CoordinatorView {
     const instance = this.instances.find(instanceId);
     if (instance === null) return;
     this.#drop(instance, cause);
+    this.#options.chunks?.noteLeft(instance);
     instance.own.clear();
     instance.isWhole = false;
     instance.hasLeft = true;
@@ -166,6 +176,7 @@ export class CoordinatorView {
       return;
     }
     if (shared) this.#mount(instance, compartment);
+    this.#options.chunks?.noteCompartment(instance, compartment);
     if (eventType === 'config') this.#declare(instance, batch, compartment);
     else if (eventType !== 'access') this.#applyEntries(batch, compartment);
   }
@@ -178,13 +189,18 @@ export class CoordinatorView {
   }
 
   #applyEntries({ eventType, entries }: CacheBatch, compartment: Compartment): void {
-    const { events } = this.#options.metrics;
+    const { metrics, chunks } = this.#options;
+    const { events } = metrics;
     const isStore = eventType === 'store';
     const counts = isStore ? events.stored : events.removed;
     for (const entry of entries) {
       counts.received++;
       const hasChanged = isStore ? compartment.store(entry) : compartment.delete(entry);
       counts[hasChanged ? 'applied' : 'repeated']++;
+      // A key that found no room is not held.
+      if (isStore && chunks !== null && compartment.holds(entry)) {
+        chunks.noteStored(compartment, entry);
+      }
     }
   }
 

@@ -7,7 +7,7 @@
  */
 import type { ObjectState } from '../../objects/object-state.ts';
 import { type LmcacheTier, mediumOf } from '../object-names.ts';
-import { Compartment, type HolderAccount } from './compartment.ts';
+import { Compartment, type CompartmentOptions, type HolderAccount } from './compartment.ts';
 
 /** Servers that are followed at a time. */
 export const MAX_INSTANCES = 1024;
@@ -36,17 +36,27 @@ export interface Instance {
   readonly mounted: Set<Compartment>;
 }
 
+export interface InstancesOptions {
+  readonly state: ObjectState;
+  readonly maxHolders: number;
+  /** A chunk's last holder in a compartment is gone. */
+  readonly onGone: CompartmentOptions['onGone'];
+  /** It goes before a new one comes, as there are too many. */
+  readonly onCrowdedOut: (instance: Instance) => void;
+}
+
 export class Instances {
   readonly account: HolderAccount;
   readonly pools: Map<string, Compartment> = new Map();
   readonly #state: ObjectState;
+  readonly #onGone: CompartmentOptions['onGone'];
   readonly #all = new Map<string, Instance>();
-  /** Goes before a new one comes, where there are too many. */
-  readonly #onCrowdedOut: (instance: Instance) => void;
+  readonly #onCrowdedOut: InstancesOptions['onCrowdedOut'];
 
-  constructor(state: ObjectState, maxHolders: number, onCrowdedOut: (instance: Instance) => void) {
+  constructor({ state, maxHolders, onGone, onCrowdedOut }: InstancesOptions) {
     this.#state = state;
     this.account = { maxHolders, holders: 0, untracked: 0 };
+    this.#onGone = onGone;
     this.#onCrowdedOut = onCrowdedOut;
   }
 
@@ -100,6 +110,7 @@ export class Instances {
     if (known !== undefined) return known;
     if (this.#state.media.bitOf(medium) === 0) return null;
     const compartment = new Compartment({
+      onGone: this.#onGone,
       instanceId: shared ? null : instance.id,
       tier,
       backend,

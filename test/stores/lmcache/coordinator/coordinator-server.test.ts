@@ -32,6 +32,7 @@ async function start(forward: string | null = null, maxBodyBytes = 1 << 20): Pro
     maxHolders: 1000,
     instanceTimeoutSeconds: 30,
     state,
+    reach: null,
     warner: { warn: () => undefined },
   });
   await source.start();
@@ -209,6 +210,7 @@ describe('bounds', () => {
         maxAttributeSets: 1,
         onChange: () => undefined,
       }),
+      reach: null,
       warner: { warn: () => undefined },
     });
     const failure = await Promise.resolve(second.start()).catch((error: unknown) => error);

@@ -1,0 +1,73 @@
+/**
+ * ReachableChunks: which chunks the worker can load through its own MP server, told to the routers' placements.
+ *
+ * Reach    what that server holds itself, and the pools it has named. What other servers hold is theirs.
+ * Tiers    a chunk is on a tier while one compartment of it within reach holds it.
+ * Tokens   as the store told them, with their place in the sequence; who the parent is, batches do not say.
+ */
+import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
+import type { ChunkId } from '../../placement/chunk.ts';
+import type { ChunkFeed } from '../../placement/chunk-feed.ts';
+import type { ChunkPlacements } from '../../placement/chunk-placements.ts';
+import type { ChunkName, Compartment } from './compartment.ts';
+import type { Instance } from './instances.ts';
+
+export class ReachableChunks {
+  readonly #instanceId: string;
+  readonly #placements: ChunkPlacements;
+  readonly #feed: ChunkFeed;
+  /** Of the worker's own server, and pools that it has named. */
+  readonly #within = new Set<Compartment>();
+
+  constructor(instanceId: string, placements: ChunkPlacements) {
+    this.#instanceId = instanceId;
+    this.#placements = placements;
+    this.#feed = placements.feed();
+  }
+
+  /** It has a compartment of its own now, or names a pool; what is held there already is within reach too. */
+  noteCompartment({ id }: Instance, compartment: Compartment): void {
+    if (id !== this.#instanceId || this.#within.has(compartment)) return;
+    this.#within.add(compartment);
+    for (const chunk of compartment.chunkNames()) {
+      const tokens = { parentHash: undefined, tokenIds: [], tokenOffset: -1 };
+      this.#feed.stored({ ...idOf(chunk), ...tokens, tier: compartment.tier });
+    }
+  }
+
+  /** Each store, also of a chunk that is held: it may be the first one that tells the tokens. */
+  noteStored(compartment: Compartment, entry: CacheEntry): void {
+    const { modelName: model, cacheSalt: salt, tokenIds, tokenOffset } = entry;
+    const tokens = {
+      hash: Buffer.from(entry.hashHex, 'hex'),
+      parentHash: undefined,
+      tokenIds,
+      tokenOffset,
+    };
+    if (this.#within.has(compartment)) {
+      this.#feed.stored({ ...tokens, model, salt, tier: compartment.tier });
+    } else if (compartment.instanceId === null && tokenIds.length > 0) {
+      this.#placements.learn(tokens);
+    }
+  }
+
+  /** `chunk` is held there no more. */
+  noteGone(compartment: Compartment, chunk: ChunkName): void {
+    if (!this.#within.has(compartment)) return;
+    for (const other of this.#within) {
+      if (other !== compartment && other.tier === compartment.tier && other.holds(chunk)) return;
+    }
+    this.#feed.removed({ ...idOf(chunk), tier: compartment.tier });
+  }
+
+  /** The worker loads nothing through it any more. */
+  noteLeft({ id }: Instance): void {
+    if (id !== this.#instanceId) return;
+    this.#within.clear();
+    this.#feed.removedAll();
+  }
+}
+
+function idOf({ cacheSalt, modelName, hashHex }: ChunkName): ChunkId {
+  return { hash: Buffer.from(hashHex, 'hex'), model: modelName, salt: cacheSalt };
+}
