@@ -22,6 +22,9 @@ import type { Compartment } from './compartment.ts';
 import { type Instance, Instances } from './instances.ts';
 import type { ReachableChunks } from './reachable-chunks.ts';
 
+/** Of a server, none of which begins again: a post may be late. */
+const MAX_PAST_LIVES = 16;
+
 export interface CoordinatorViewOptions {
   readonly state: ObjectState;
   readonly metrics: SourceMetrics;
@@ -74,7 +77,13 @@ export class CoordinatorView {
     return taken;
   }
 
-  /** It is there, and will say so from now on: it has registered, or sent a heartbeat. */
+  /** It has started, or does not know whether it is known: its clock may have been set back since. */
+  noteRegistration(instanceId: string): void {
+    this.noteMember(instanceId);
+    this.#heard(instanceId).mayBeginAnew = true;
+  }
+
+  /** It is there, and will say so from now on. */
   noteMember(instanceId: string): void {
     const instance = this.#heard(instanceId);
     instance.isMember = true;
@@ -115,6 +124,7 @@ export class CoordinatorView {
   #admit({ instanceId, incarnation, seq }: CacheBatch): keyof TakenBatches {
     const instance = this.#heard(instanceId);
     const isOther = incarnation !== instance.incarnation;
+    if (instance.pastLives.includes(incarnation)) return 'stale';
     // Whoever has left may come again in any life: its clock may have been set back.
     if (isOther && instance.hasLeft) {
       instance.hasLeft = false;
@@ -136,6 +146,8 @@ export class CoordinatorView {
 
   #beginLife(instance: Instance, incarnation: number, seq: number): void {
     const isFirst = instance.incarnation < 0;
+    instance.pastLives.push(instance.incarnation);
+    if (instance.pastLives.length > MAX_PAST_LIVES) instance.pastLives.shift();
     instance.incarnation = incarnation;
     instance.revision = -1;
     instance.isWhole = seq === 1;

@@ -15,6 +15,8 @@ export const MAX_INSTANCES = 1024;
 export interface Instance {
   readonly id: string;
   incarnation: number;
+  /** Incarnations before it, as far as they were seen. */
+  readonly pastLives: number[];
   /** Of the last batch; 0 before the first. */
   lastSeq: number;
   /** All of it was seen since this life began: what is shown is all that it holds. */
@@ -77,6 +79,7 @@ export class Instances {
     const instance: Instance = {
       id,
       incarnation: -1,
+      pastLives: [],
       lastSeq: 0,
       isWhole: true,
       hasLeft: false,

@@ -61,7 +61,7 @@ export class StandIn {
     const registered = this.members.register(jsonOf(body), Date.now());
     if (registered === null) return refused(422, 'invalid', 'No registration');
     if (registered === 'full') return refused(503, 'busy', 'Too many instances');
-    this.#view.noteMember(registered.instance_id);
+    this.#view.noteRegistration(registered.instance_id);
     return { status: 200, value: registered };
   }
 

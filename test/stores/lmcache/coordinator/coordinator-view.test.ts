@@ -200,6 +200,18 @@ describe('lives', () => {
     expect(trial.take(store(2, 'c', { incarnation: 998 }))).toMatchObject({ stale: 1 });
   });
 
+  test('one that registers may have its clock set back, but no life that was seen begins again', () => {
+    const trial = new CoordinatorTrial();
+    trial.take(store(1, 'a'), store(1, 'b', { incarnation: 1001 }));
+    trial.view.noteRegistration('mp-1');
+    expect(trial.take(store(2, 'x'))).toMatchObject({ stale: 1 });
+    trial.take(store(1, 'c', { incarnation: 900 }));
+    expect(trial.held()).toEqual(['mp-1//c l1/dram']);
+    const late = [store(2, 'x', { incarnation: 1001 }), store(1, 'x', { incarnation: 800 })];
+    expect(trial.take(...late)).toMatchObject({ stale: 2 });
+    expect(trial.metrics.restarts).toBe(2);
+  });
+
   test('silence means something of members alone, and batches are heard too', () => {
     const trial = new CoordinatorTrial();
     trial.view.noteMember('mp-2');
