@@ -112,7 +112,7 @@ export const lmcacheSettings: SettingRows<LmcacheSettings> = {
     flag: '--lmcache-coordinator-max-bytes',
     environment: 'KVRELAY_LMCACHE_COORDINATOR_MAX_BYTES',
     kind: integer(65_536, 1 << 30, 'BYTES'),
-    fallback: '33554432',
+    fallback: '16777216',
     help: 'Largest body of a request that is read; a larger one is counted, and handed on unread',
     remedy: 'Give more than one flush of an LMCache server has',
   },

@@ -49,7 +49,7 @@ test('the coordinator endpoint alone is enough for --engine none, and is off unl
   expect(loadBare(['--engine', 'none', ...LISTEN, '--mooncake-max-objects', '5'])).toMatchObject({
     mooncakeMaxObjects: 5,
     lmcacheCoordinatorForward: null,
-    lmcacheCoordinatorMaxBytes: 33_554_432,
+    lmcacheCoordinatorMaxBytes: 16_777_216,
     lmcacheMaxKeys: 8_000_000,
     lmcacheInstanceTimeoutS: 30,
   });

@@ -75,7 +75,7 @@ test('loadConfig() fills in every default', () => {
     lmcacheBridge: null,
     lmcacheCoordinatorListen: null,
     lmcacheCoordinatorForward: null,
-    lmcacheCoordinatorMaxBytes: 33_554_432,
+    lmcacheCoordinatorMaxBytes: 16_777_216,
     lmcacheMaxKeys: 8_000_000,
     lmcacheInstanceTimeoutS: 30,
     lmcacheInstance: null,

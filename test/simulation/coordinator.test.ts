@@ -42,6 +42,12 @@ const POOL: Place = { tier: 'l2', backend: 's3', shared: true };
 /** Holders by chunk, `model@salt/chunk`; a holder's bytes by rank. */
 type Contents = Map<string, Map<number, number>>;
 
+interface Key {
+  readonly model_name: string;
+  readonly cache_salt: string;
+  readonly kv_rank: number;
+}
+
 interface Server {
   readonly id: string;
   incarnation: number;
@@ -142,7 +148,7 @@ class History {
     return contents;
   }
 
-  #key(): { model_name: string; cache_salt: string; kv_rank: number; chunk: string } {
+  #key(): Key & { readonly chunk: string } {
     const { random } = this;
     return {
       model_name: random.pick(['m1', 'm2']),
@@ -267,7 +273,7 @@ class History {
         for (const medium of object.media) held.add(`${name} ${medium}`);
       }
     }
-    if (JSON.stringify([...heldMedia].sort()) !== JSON.stringify([...this.followed].sort()))
+    if (sorted(heldMedia).join() !== sorted(this.followed).join())
       return 'who follows the changes has another state';
     const truth = this.#truth();
     for (const name of held) if (!truth.has(name)) return `${name} is held`;
@@ -304,8 +310,13 @@ class History {
   }
 }
 
-function nameOf({ model_name, cache_salt }: WireFields, chunk: string): string {
-  return `${model_name}${cache_salt === '' ? '' : `@${cache_salt}`} ${Buffer.from(chunk).toString('hex')}`;
+function sorted(media: ReadonlyMap<string, string>): string[] {
+  return [...media].map(([name, list]) => `${name} ${list}`).sort();
+}
+
+function nameOf({ model_name, cache_salt }: Key, chunk: string): string {
+  const salt = cache_salt === '' ? '' : `@${cache_salt}`;
+  return `${model_name}${salt} ${Buffer.from(chunk).toString('hex')}`;
 }
 
 function objectsOf(backendId: string, medium: string, contents: Contents): string[] {
