@@ -17,6 +17,7 @@ export function createCoordinator(
   placements: ChunkPlacements | null,
 ): CoordinatorSource | null {
   const { lmcacheCoordinatorListen: listen, lmcacheInstance: instanceId } = config;
+  const { lmcacheModel: model } = config;
   if (listen === null) return null;
   return new CoordinatorSource({
     ...listen,
@@ -25,7 +26,10 @@ export function createCoordinator(
     maxHolders: config.lmcacheMaxKeys,
     instanceTimeoutSeconds: config.lmcacheInstanceTimeoutS,
     state,
-    reach: placements && instanceId !== null ? { placements, instanceId } : null,
+    reach:
+      placements !== null && instanceId !== null && model !== null
+        ? { placements, instanceId, model }
+        : null,
     warner,
   });
 }

@@ -7,14 +7,13 @@ import { CoordinatorMetrics } from '../../../metrics/coordinator-metrics.ts';
 import { SourceMetrics } from '../../../metrics/source-metrics.ts';
 import type { ObjectScope } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
-import type { ChunkPlacements } from '../../placement/chunk-placements.ts';
 import { SYSTEM_STORE_CLOCK } from '../../store-clock.ts';
 import type { SourceNotice, SourceReading, StoreSource } from '../../store-source.ts';
 import { isOfBatches } from '../object-names.ts';
 import { CoordinatorForward } from './coordinator-forward.ts';
 import { CoordinatorServer } from './coordinator-server.ts';
 import { CoordinatorView } from './coordinator-view.ts';
-import { ReachableChunks } from './reachable-chunks.ts';
+import { ReachableChunks, type ReachableChunksOptions } from './reachable-chunks.ts';
 
 const LMCACHE_COORDINATOR = 'lmcache_coordinator';
 
@@ -34,8 +33,8 @@ export interface CoordinatorSourceOptions {
   readonly maxHolders: number;
   readonly instanceTimeoutSeconds: number;
   readonly state: ObjectState;
-  /** The worker's own MP server, and where its chunks are placed; null: objects alone. */
-  readonly reach: { readonly instanceId: string; readonly placements: ChunkPlacements } | null;
+  /** Whose chunks are placed, and where; null: objects alone. */
+  readonly reach: ReachableChunksOptions | null;
   readonly warner: Pick<Warner, 'warn'>;
 }
 
@@ -60,7 +59,7 @@ export class CoordinatorSource implements StoreSource {
       counts,
       nowMs: () => SYSTEM_STORE_CLOCK.nowMs(),
       maxHolders,
-      chunks: reach && new ReachableChunks(reach.instanceId, reach.placements),
+      chunks: reach && new ReachableChunks(reach),
       instanceTimeoutMs: options.instanceTimeoutSeconds * 1000,
       onLoss: (instanceId, lostBatches) =>
         warner.warn(

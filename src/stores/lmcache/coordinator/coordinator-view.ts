@@ -204,6 +204,7 @@ export class CoordinatorView {
     const { metrics, chunks } = this.#options;
     const { events } = metrics;
     const isStore = eventType === 'store';
+    chunks?.beginBatch();
     const counts = isStore ? events.stored : events.removed;
     for (const entry of entries) {
       counts.received++;

@@ -3,7 +3,8 @@
  *
  * Reach    what that server holds itself, and the pools it has named. What other servers hold is theirs.
  * Tiers    a chunk is on a tier while one compartment of it within reach holds it.
- * Tokens   as the store told them, with their place in the sequence; who the parent is, batches do not say.
+ * Tokens   as the store told them, with their place in the sequence. Who the parent is batches do not say: it is
+ *          looked for among the chunks that end there.
  */
 import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
 import type { ChunkId } from '../../placement/chunk.ts';
@@ -11,18 +12,34 @@ import type { ChunkFeed } from '../../placement/chunk-feed.ts';
 import type { ChunkPlacements } from '../../placement/chunk-placements.ts';
 import type { ChunkName, Compartment } from './compartment.ts';
 import type { Instance } from './instances.ts';
+import { ParentSearch } from './parent-search.ts';
+
+export interface ReachableChunksOptions {
+  /** The worker's own MP server. */
+  readonly instanceId: string;
+  /** The worker's own, as LMCache names it. */
+  readonly model: string;
+  readonly placements: ChunkPlacements;
+}
 
 export class ReachableChunks {
   readonly #instanceId: string;
+  readonly #model: string;
   readonly #placements: ChunkPlacements;
   readonly #feed: ChunkFeed;
+  readonly #parents = new ParentSearch();
   /** Of the worker's own server, and pools that it has named. */
   readonly #within = new Set<Compartment>();
 
-  constructor(instanceId: string, placements: ChunkPlacements) {
+  constructor({ instanceId, model, placements }: ReachableChunksOptions) {
     this.#instanceId = instanceId;
+    this.#model = model;
     this.#placements = placements;
     this.#feed = placements.feed();
+  }
+
+  beginBatch(): void {
+    this.#parents.beginBatch();
   }
 
   /** It has a compartment of its own now, or names a pool; what is held there already is within reach too. */
@@ -38,9 +55,10 @@ export class ReachableChunks {
   /** Each store, also of a chunk that is held: it may be the first one that tells the tokens. */
   noteStored(compartment: Compartment, entry: CacheEntry): void {
     const { modelName: model, cacheSalt: salt, tokenIds, tokenOffset } = entry;
+    const parentHash = model === this.#model ? this.#parents.parentOf(entry) : undefined;
     const tokens = {
       hash: Buffer.from(entry.hashHex, 'hex'),
-      parentHash: undefined,
+      parentHash,
       tokenIds,
       tokenOffset,
     };

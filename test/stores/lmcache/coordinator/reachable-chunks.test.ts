@@ -1,5 +1,6 @@
 /** Which chunks of coordinator batches routers are told of: those that the worker's own server can load. */
 import { expect, test } from 'vitest';
+import { blake3 } from '../../../../src/hashing/blake3.ts';
 import { ReachableChunks } from '../../../../src/stores/lmcache/coordinator/reachable-chunks.ts';
 import { type WireFields, wireBatch, wireEntry } from '../../../support/cache-batches.ts';
 import { CoordinatorTrial } from '../../../support/coordinator-trial.ts';
@@ -16,10 +17,14 @@ const store = (seq: number, one: WireFields, fields: WireFields = {}): WireField
 const remove = (seq: number, one: WireFields, fields: WireFields = {}): WireFields =>
   store(seq, one, { event_type: 'delete', ...fields });
 
+function reachOf({ placements }: ChunkTrial): ReachableChunks {
+  return new ReachableChunks({ instanceId: 'mp-1', model: 'm', placements });
+}
+
 class Reach {
   readonly chunks = new ChunkTrial();
   readonly trial = new CoordinatorTrial({
-    chunks: new ReachableChunks('mp-1', this.chunks.placements),
+    chunks: reachOf(this.chunks),
   });
 
   take(...batches: readonly WireFields[]): void {
@@ -109,7 +114,7 @@ test('keys that found no room, and chunks of other models, are not placed', () =
   const chunks = new ChunkTrial();
   const trial = new CoordinatorTrial({
     maxHolders: 1,
-    chunks: new ReachableChunks('mp-1', chunks.placements),
+    chunks: reachOf(chunks),
   });
   trial.take(store(1, entry('a', [1, 2])), store(2, entry('b', [3, 4])));
   chunks.turn();
@@ -119,4 +124,23 @@ test('keys that found no room, and chunks of other models, are not placed', () =
   chunks.turn();
   expect(chunks.match([1, 2]).host_pinned).toBe(0);
   expect(chunks.placements.refused.other_model).toBe(1);
+});
+
+test('a whole sequence is placed, as each chunk is proved to follow on the one before it', () => {
+  const reach = new Reach();
+  const tokens = [1, 2, 3, 4, 5, 6, 7, 8];
+  let parent = blake3(Buffer.alloc(12));
+  const entries: WireFields[] = [];
+  for (let at = 0; at < tokens.length; at += 4) {
+    const own = tokens.slice(at, at + 4);
+    const packed = Buffer.alloc(16);
+    for (const [index, token] of own.entries()) packed.writeUInt32BE(token, index * 4);
+    parent = blake3(Buffer.concat([parent, packed]));
+    const chunk_hash_hex = Buffer.from(parent).toString('hex');
+    entries.push(entry('', own, { chunk_hash_hex, token_offset: at }));
+  }
+  reach.take(wireBatch(1, { entries }));
+  expect(reach.match(tokens)).toEqual([4, 0]);
+  reach.take(remove(2, entries[1] as WireFields));
+  expect(reach.match(tokens)).toEqual([2, 0]);
 });
