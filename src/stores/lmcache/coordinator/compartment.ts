@@ -32,8 +32,8 @@ export interface CompartmentOptions {
   readonly backend: string;
   readonly state: ObjectState;
   readonly account: HolderAccount;
-  /** Its last holder is gone; null: nobody asks. */
-  readonly onGone: ((compartment: Compartment, chunk: ChunkName) => void) | null;
+  /** Its last holder is gone, or was given up (`isTold` false); null: nobody asks. */
+  readonly onGone: ((compartment: Compartment, chunk: ChunkName, isTold: boolean) => void) | null;
 }
 
 const U32 = 0x1_0000_0000;
@@ -121,7 +121,7 @@ export class Compartment {
     this.#account.holders--;
     if (!this.#dropChunk(chunkKeyOf(entry))) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
-    this.#onGone?.(this, entry);
+    this.#onGone?.(this, entry, true);
     return true;
   }
 
@@ -133,7 +133,7 @@ export class Compartment {
       }
     }
     if (this.#onGone !== null) {
-      for (const chunk of this.chunkNames()) this.#onGone(this, chunk);
+      for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);
     }
     this.#account.holders -= this.#holders.size;
     this.#holders = new ObjectTable();

@@ -57,7 +57,7 @@ export class CoordinatorView {
     this.instances = new Instances({
       state,
       maxHolders,
-      onGone: chunks && ((compartment, chunk) => chunks.noteGone(compartment, chunk)),
+      onGone: chunks && ((...gone) => chunks.noteGone(...gone)),
       onCrowdedOut: (instance) => {
         options.counts.crowdedOutInstances++;
         this.leave(instance.id, 'invalidated');

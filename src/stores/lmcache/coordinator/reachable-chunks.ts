@@ -63,15 +63,18 @@ export class ReachableChunks {
       tokenOffset,
     };
     if (this.#within.has(compartment)) {
+      // The event stream of the same server does not tell it.
+      if (this.#isOwnL1(compartment)) this.#placements.noteSalt(idOf(entry), true);
       this.#feed.stored({ ...tokens, model, salt, tier: compartment.tier });
     } else if (compartment.instanceId === null && tokenIds.length > 0) {
       this.#placements.learn(tokens);
     }
   }
 
-  /** `chunk` is held there no more. */
-  noteGone(compartment: Compartment, chunk: ChunkName): void {
+  /** `chunk` is held there no more, or nobody can say so any more (`isTold` false). */
+  noteGone(compartment: Compartment, chunk: ChunkName, isTold: boolean): void {
     if (!this.#within.has(compartment)) return;
+    if (isTold && this.#isOwnL1(compartment)) this.#placements.noteSalt(idOf(chunk), false);
     for (const other of this.#within) {
       if (other !== compartment && other.tier === compartment.tier && other.holds(chunk)) return;
     }
@@ -83,6 +86,10 @@ export class ReachableChunks {
     if (id !== this.#instanceId) return;
     this.#within.clear();
     this.#feed.removedAll();
+  }
+
+  #isOwnL1({ instanceId, tier }: Compartment): boolean {
+    return instanceId === this.#instanceId && tier === 'l1';
   }
 }
 

@@ -144,3 +144,24 @@ test('a whole sequence is placed, as each chunk is proved to follow on the one b
   reach.take(remove(2, entries[1] as WireFields));
   expect(reach.match(tokens)).toEqual([2, 0]);
 });
+
+test('what the event stream of the same server tells without its salt is not placed as if it had none', () => {
+  const reach = new Reach();
+  const blind = reach.chunks.placements.feed(true);
+  const place = { parentHash: null, tokenIds: [1, 2], tokenOffset: 0, tier: 'l1' } as const;
+  const stored = { ...place, hash: Buffer.from('a'), model: 'm', salt: '' };
+  blind.stored(stored);
+  reach.chunks.turn();
+  expect(reach.match([1, 2])).toEqual([1, 0]);
+  const salted = entry('a', [1, 2], { cache_salt: 't' });
+  reach.take(store(1, salted));
+  expect([reach.match([1, 2]), reach.match([1, 2], 't')]).toEqual([
+    [0, 0],
+    [1, 0],
+  ]);
+  // A gap says nothing of the salt; a deletion does.
+  reach.take(store(5, salted), remove(6, salted));
+  expect(reach.match([1, 2])).toEqual([1, 0]);
+  reach.take(store(7, salted), wireBatch(9));
+  expect(reach.match([1, 2])).toEqual([0, 0]);
+});
