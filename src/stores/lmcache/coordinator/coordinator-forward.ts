@@ -158,7 +158,7 @@ function answerTo(upstream: ClientRequest): Promise<IncomingMessage> {
 
 /** Read to its end though nobody takes it any more; rejects where it breaks off. */
 async function handBack(answer: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (!response.destroyed) response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+  response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
   for await (const chunk of answer as AsyncIterable<Buffer>) {
     if (response.destroyed || response.write(chunk)) continue;
     await new Promise<void>((resolve) => {

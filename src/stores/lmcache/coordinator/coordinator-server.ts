@@ -28,6 +28,7 @@ import {
 import type { CoordinatorForward } from './coordinator-forward.ts';
 import type { CoordinatorView } from './coordinator-view.ts';
 import { RequestBodies } from './request-bodies.ts';
+import { sendJson } from './send-json.ts';
 import { instancePathOf, StandIn } from './stand-in.ts';
 
 const MAX_CONNECTIONS = 256;
@@ -197,10 +198,15 @@ export class CoordinatorServer {
     else await forward.send(request, body, response);
   }
 
-  #isWelcome({ headers, method }: IncomingMessage, response: ServerResponse): boolean {
+  #isWelcome({ headers, method, url }: IncomingMessage, response: ServerResponse): boolean {
     if (this.#allowedHosts !== null && !isAllowedHost(headers.host, this.#allowedHosts)) {
       const message = 'Only its own names are served; bind another address';
       this.#refuse(response, 403, 'host', message, { Connection: 'close' });
+      return false;
+    }
+    // A client of a proxy names an address, and OPTIONS a star.
+    if (!(url ?? '').startsWith('/')) {
+      this.#refuse(response, 400, 'unknown_path', 'No path', { Connection: 'close' });
       return false;
     }
     if (method === 'GET' || headers.origin === undefined) return true;
@@ -231,20 +237,4 @@ export class CoordinatorServer {
     this.#options.counts.refusals[refusal]++;
     this.#options.onRefusal(refusal, message);
   }
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  value: object,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const text = JSON.stringify(value);
-  const length = Buffer.byteLength(text);
-  response.writeHead(status, {
-    'Content-Type': 'application/json',
-    'Content-Length': length,
-    ...headers,
-  });
-  response.end(text);
 }

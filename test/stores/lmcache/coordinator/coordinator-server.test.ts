@@ -220,6 +220,41 @@ describe('bounds', () => {
   });
 });
 
+/** What is answered to a request that no client library sends; '' where the connection ends. */
+async function raw(url: string, request: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.end(request);
+  const chunks = await socket.toArray().catch(() => []);
+  return Buffer.concat(chunks).toString().split('\r\n')[0] ?? '';
+}
+
+describe('requests that no server sends', () => {
+  const host = 'Host: 127.0.0.1\r\nConnection: close\r\n';
+  test.each([
+    ['an address for a path', `GET http://evil.example/ HTTP/1.1\r\n${host}\r\n`],
+    ['a star', `OPTIONS * HTTP/1.1\r\n${host}\r\n`],
+    ['a post to an address', `POST http://a/events HTTP/1.1\r\n${host}Content-Length: 2\r\n\r\n{}`],
+    ['a tunnel', `CONNECT evil.example:80 HTTP/1.1\r\n${host}\r\n`],
+    [
+      'an upgrade',
+      `GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`,
+    ],
+    ['a length that is none', `POST /events HTTP/1.1\r\n${host}Content-Length: -1\r\n\r\n`],
+    ['less than it says', `POST /events HTTP/1.1\r\n${host}Content-Length: 50\r\n\r\n{}`],
+    ['a name with half an escape', `PUT /instances/%/heartbeat HTTP/1.1\r\n${host}\r\n`],
+  ])('%s is no harm, with a coordinator behind or without', async (_, request) => {
+    const stub = await startHttpStub({ '/events': jsonAnswer({}) });
+    for (const forward of [null, `http://${stub.address}`]) {
+      const { url } = await start(forward);
+      const line = await raw(url, request);
+      expect(line).toMatch(/^$| 4\d\d /);
+      expect((await post(url, stored(1))).status).toBe(200);
+    }
+    expect(stub.requests.filter((one) => one.startsWith('POST'))).toHaveLength(1);
+  });
+});
+
 describe('with a coordinator behind', () => {
   const behind = (stub: HttpStub): string => `http://${stub.address}`;
   const answers = (value: object, status = 200) => jsonAnswer(value, status);
