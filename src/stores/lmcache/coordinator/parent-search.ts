@@ -17,10 +17,10 @@ export interface PlacedChunk {
   readonly tokenOffset: number;
 }
 
-const MAX_CANDIDATES = 32;
+const MAX_CANDIDATES = 256;
 /** Of one batch: a try takes some microseconds. */
-const MAX_TRIES = 1024;
-const MAX_PLACES = 4096;
+const MAX_TRIES = 2048;
+const MAX_PLACES = 1024;
 const MAX_FOUND = 65_536;
 /** Searches in vain from the start on. */
 const MAX_VAIN = 256;
@@ -63,6 +63,8 @@ export class ParentSearch {
       const candidate = candidates[at] as string;
       if (!isParent(candidate, tokenIds, hashHex)) continue;
       this.#hasFound = true;
+      // The start of many sequences stays among the newest.
+      this.#remember(candidate, tokenOffset);
       return candidate;
     }
     this.#vain++;

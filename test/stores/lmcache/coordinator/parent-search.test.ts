@@ -73,7 +73,7 @@ test('where it was not told, or is too long ago, none is known', () => {
   ];
   expect(search.parentOf(third)).toBeUndefined();
   search.parentOf(first);
-  for (let token = 0; token < 32; token++)
+  for (let token = 0; token < 256; token++)
     search.parentOf(chunksOf(100 + token, 0)[0] as PlacedChunk);
   expect(search.parentOf(second)).toBeUndefined();
   expect(search.parentOf({ ...second, tokenOffset: -1 })).toBeUndefined();
@@ -101,10 +101,10 @@ test('hashes of another algorithm are soon not tried any more, and tries of a ba
 
   const busy = new ParentSearch();
   for (const chunk of chunksOf(1, 2, 3, 4)) busy.parentOf(chunk);
-  for (let token = 0; token < 32; token++)
+  for (let token = 0; token < 256; token++)
     busy.parentOf(chunksOf(100 + token, 0)[0] as PlacedChunk);
   const [parent, child] = chunksOf(9, 9, 8, 8) as [PlacedChunk, PlacedChunk];
-  for (let token = 0; token < 40; token++) {
+  for (let token = 0; token < 9; token++) {
     busy.parentOf({
       hashHex: `02${token.toString(16).padStart(2, '0')}`,
       tokenIds: [1],
