@@ -10,6 +10,7 @@
  */
 import type { ObjectScope } from '../objects/object-change.ts';
 
+/** `source` of all objects of LMCache. */
 export const LMCACHE = 'lmcache';
 
 const SERVER_PREFIX = 'server:';
