@@ -29,7 +29,7 @@ import type { CoordinatorForward } from './coordinator-forward.ts';
 import type { CoordinatorView } from './coordinator-view.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { sendJson } from './send-json.ts';
-import { instancePathOf, StandIn } from './stand-in.ts';
+import { instancePathOf, registeredIdOf, StandIn } from './stand-in.ts';
 
 const MAX_CONNECTIONS = 256;
 const MAX_HEADER_BYTES = 16_384;
@@ -191,7 +191,9 @@ export class CoordinatorServer {
     }
     const { instanceId, isHeartbeat } = instancePathOf(path);
     const isLeave = method === 'DELETE' && instanceId !== null && !isHeartbeat;
+    const registered = method === 'POST' && path === '/instances' ? registeredIdOf(body) : null;
     if (isLeave) view.leave(instanceId);
+    else if (registered !== null) view.noteRegistration(registered);
     else if (method === 'PUT' && instanceId !== null && isHeartbeat) view.noteMember(instanceId);
     // Behind the batches that it has sent before it left.
     if (isLeave) await forward.sendInOrder(request, body, response);

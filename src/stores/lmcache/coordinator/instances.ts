@@ -81,7 +81,7 @@ export class Instances {
       incarnation: -1,
       pastLives: [],
       lastSeq: 0,
-      isWhole: true,
+      isWhole: false,
       hasLeft: false,
       mayBeginAnew: false,
       isMember: false,

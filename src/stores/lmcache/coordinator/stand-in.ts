@@ -33,6 +33,14 @@ export function instancePathOf(path: string): { instanceId: string | null; isHea
   };
 }
 
+/** Who registers with such a body; null where it names nobody. */
+export function registeredIdOf(body: Buffer): string | null {
+  const fields = jsonOf(body);
+  if (typeof fields !== 'object' || fields === null || !('instance_id' in fields)) return null;
+  const { instance_id: id } = fields;
+  return typeof id === 'string' && id.trim() !== '' ? id.trim() : null;
+}
+
 export class StandIn {
   readonly members: Members = new Members();
   readonly #view: CoordinatorView;

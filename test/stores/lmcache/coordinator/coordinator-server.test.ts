@@ -278,6 +278,22 @@ describe('with a coordinator behind', () => {
     expect(source.counts.forwards.answered).toBe(3);
   });
 
+  test('who registers there may come in an older life here', async () => {
+    const stub = await startHttpStub({ '/events': answers({}), '/instances': answers({}) });
+    const { url, state, source } = await start(behind(stub));
+    await post(url, stored(1));
+    const older = bodyOf(wireBatch(1, { incarnation: 5, entries: [wireEntry('old')] }));
+    await post(url, older);
+    expect(source.counts.batches.stale).toBe(1);
+    const me = { instance_id: ' mp-1', ip: 'h', http_port: 1 };
+    for (const body of [JSON.stringify(me), '[]', '{"instance_id":7}', 'no json']) {
+      expect((await fetch(`${url}/instances`, { method: 'POST', body })).status).toBe(200);
+    }
+    await post(url, older);
+    expect([source.counts.batches.applied, state.objectCount]).toEqual([2, 1]);
+    expect(source.view.instances.size).toBe(1);
+  });
+
   test('what is not understood here goes there too', async () => {
     const stub = await startHttpStub({ '/events': answers({}) });
     const { url, source } = await start(behind(stub), 65_536);

@@ -212,6 +212,14 @@ describe('lives', () => {
     expect(trial.metrics.restarts).toBe(2);
   });
 
+  test('of a server that has only registered nothing is known', () => {
+    const trial = new CoordinatorTrial();
+    trial.view.noteRegistration('mp-1');
+    expect(trial.view.instances.find('mp-1')).toMatchObject({ isWhole: false, isMember: true });
+    trial.take(wireBatch(1));
+    expect(trial.view.instances.find('mp-1')?.isWhole).toBe(true);
+  });
+
   test('silence means something of members alone, and batches are heard too', () => {
     const trial = new CoordinatorTrial();
     trial.view.noteMember('mp-2');
