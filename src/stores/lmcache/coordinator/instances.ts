@@ -2,13 +2,14 @@
  * Instances: the MP servers that report, each with how far its numbers have come and what it holds itself,
  * and the pools that several of them mount.
  *
- * Bounds   servers, and compartments by the media that the state has bits for. Where there are too many
- *          servers the one that was silent longest goes.
+ * Bounds   servers, and media. Where there are too many servers the one that was silent longest goes.
  */
 import type { ObjectState } from '../../objects/object-state.ts';
 import { type LmcacheTier, mediumOf } from '../object-names.ts';
 import { Compartment, type CompartmentOptions, type HolderAccount } from './compartment.ts';
 
+/** Of the 16 that the state has bits for: other stores need some. */
+const MAX_MEDIA = 12;
 /** Servers that are followed at a time. */
 export const MAX_INSTANCES = 1024;
 
@@ -53,6 +54,8 @@ export class Instances {
   readonly #state: ObjectState;
   readonly #onGone: CompartmentOptions['onGone'];
   readonly #all = new Map<string, Instance>();
+  /** Tiers with their backends, of all that were ever named. */
+  readonly #media = new Set<string>();
   readonly #onCrowdedOut: InstancesOptions['onCrowdedOut'];
 
   constructor({ state, maxHolders, onGone, onCrowdedOut }: InstancesOptions) {
@@ -100,7 +103,7 @@ export class Instances {
     this.#all.delete(instance.id);
   }
 
-  /** Null where the state has no room for a further medium. */
+  /** Null where there is no room for a further medium. */
   compartmentOf(
     instance: Instance,
     tier: LmcacheTier,
@@ -111,7 +114,9 @@ export class Instances {
     const place = shared ? this.pools : instance.own;
     const known = place.get(medium);
     if (known !== undefined) return known;
+    if (!this.#media.has(medium) && this.#media.size >= MAX_MEDIA) return null;
     if (this.#state.media.bitOf(medium) === 0) return null;
+    this.#media.add(medium);
     const compartment = new Compartment({
       onGone: this.#onGone,
       instanceId: shared ? null : instance.id,

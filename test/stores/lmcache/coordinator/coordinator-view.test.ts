@@ -100,11 +100,16 @@ describe('objects', () => {
     expect(trial.held()).toEqual(['mp-1//a l1/dram', 'mp-1//b l1/dram']);
   });
 
-  test('a medium for which there is no bit holds nothing', () => {
+  test('media beyond the bound hold nothing, and leave room for those of other stores', () => {
     const trial = new CoordinatorTrial();
-    for (let seq = 1; seq <= 17; seq++) trial.take(store(seq, 'a', { backend: `b${seq}` }));
-    expect(trial.usage()).toHaveLength(16);
-    expect(trial.view.instances.account.untracked).toBe(1);
+    for (let seq = 1; seq <= 13; seq++) trial.take(store(seq, 'a', { backend: `b${seq}` }));
+    trial.take(
+      store(1, 'a', { ...OTHER, backend: 'b1' }),
+      store(2, 'a', { ...OTHER, backend: 'x' }),
+    );
+    expect(trial.usage()).toHaveLength(13);
+    expect(trial.view.instances.account.untracked).toBe(2);
+    expect(trial.state.media.bitOf('cpu')).toBeGreaterThan(0);
   });
 });
 
