@@ -21,7 +21,7 @@ const SWEEP_MS = 5000;
 /** How long after a loss that is told. */
 const LOSS_SHOWN_MS = 300_000;
 const FORWARD_TIMEOUT_MS = 60_000;
-const FORWARD_WAITING_BYTES = 256 << 20;
+const FORWARD_WAITING_BYTES = 64 << 20;
 const FORWARD_STOP_MS = 1000;
 
 export interface CoordinatorSourceOptions {
