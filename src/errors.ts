@@ -55,6 +55,29 @@ export class PayloadTooLargeError extends KvRelayError {
   }
 }
 
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is in use',
+  EADDRNOTAVAIL: 'this host has no such address',
+  EACCES: 'permission is missing for this port',
+  ENOTFOUND: 'the host name is not known',
+};
+
+/** The address of an HTTP server cannot be bound. */
+export class HttpListenError extends KvRelayError {
+  readonly code = 'KVR_HTTP_LISTEN';
+  /** The flag that gives it. */
+  readonly setting: string;
+
+  constructor(setting: string, address: string, cause: unknown) {
+    const reason = LISTEN_REASONS[errorCode(cause)] ?? String(cause);
+    super(`Cannot serve HTTP on ${address}: ${reason}`, {
+      remedy: `Give another address with ${setting} HOST:PORT (port 0 = a free one), or ${setting} off`,
+      cause,
+    });
+    this.setting = setting;
+  }
+}
+
 /** kvrelay itself is wrong: nothing it would do next can be trusted, so the process ends. */
 export class InvariantError extends KvRelayError {
   readonly code = 'KVR_INVARIANT';

@@ -1,4 +1,5 @@
 /** What stands beside the engine, as `/api/status` shows it. */
+import { coordinatorStatus } from './coordinator-status.ts';
 import type { LmcacheSource } from './lmcache-source.ts';
 import { lmcacheSourceStatus, lmcacheStatus } from './lmcache-status.ts';
 import type { StatusSnapshot } from './status/status-source.ts';
@@ -8,7 +9,8 @@ import type { WorkerStores } from './worker-stores.ts';
 export function sourcesStatus(
   stores: WorkerStores | null,
   lmcache: LmcacheSource | null,
-): Pick<StatusSnapshot, 'sources' | 'objects' | 'lmcache'> {
+): Pick<StatusSnapshot, 'sources' | 'objects' | 'lmcache' | 'lmcache_coordinator'> {
+  const coordinator = stores?.coordinator ?? null;
   return {
     sources: [
       ...(stores === null ? [] : sourceStatuses(stores)),
@@ -16,5 +18,6 @@ export function sourcesStatus(
     ],
     objects: stores && objectsStatus(stores),
     lmcache: lmcache && lmcacheStatus(lmcache),
+    lmcache_coordinator: coordinator && coordinatorStatus(coordinator),
   };
 }

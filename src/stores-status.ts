@@ -60,6 +60,9 @@ function placementStatus(
   stores: WorkerStores,
 ): PlacementStatus | ChunkPlacementStatus | null {
   if (source.name === LMCACHE_STREAM) return chunkPlacementStatus(stores.chunks, 'l1');
+  if (source === stores.coordinator && stores.coordinator.places) {
+    return chunkPlacementStatus(stores.chunks, 'l2') ?? chunkPlacementStatus(stores.chunks, 'l1');
+  }
   const { placements, storageTier } = stores;
   if (placements === null || placements.source !== source.name) return null;
   return {

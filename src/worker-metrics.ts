@@ -2,6 +2,7 @@
 
 import { chunkReading } from './chunks-status.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
+import { coordinatorReading } from './coordinator-status.ts';
 import type { EngineSource } from './engine-source.ts';
 import type { EventLoopLag } from './event-loop-lag.ts';
 import type { LmcacheSource } from './lmcache-source.ts';
@@ -77,6 +78,10 @@ export function workerMetrics(parts: WorkerParts): MetricsSource {
       return chunks && chunkReading(chunks);
     },
     lmcache: () => lmcache && lmcacheReading(lmcache),
+    coordinator: () => {
+      const coordinator = stores?.coordinator ?? null;
+      return coordinator && coordinatorReading(coordinator);
+    },
     objectStream: () => stores && objectStreamReading(stores),
     eventLoopLagSeconds: () => loopLag.takeSeconds(),
   };

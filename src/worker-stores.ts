@@ -1,6 +1,6 @@
 /**
- * WorkerStores: the stores beside the engine, what they hold, and the stream that tells it; `--mooncake-…`
- * and `--lmcache-stream` turn it on.
+ * WorkerStores: the stores beside the engine, what they hold, and the stream that tells it; `--mooncake-…`,
+ * `--lmcache-stream` and `--lmcache-coordinator-…` turn it on.
  *
  * Owns     one state for all sources, the publisher of `kv-objects` with a plane of its own, and on NATS the
  *          subject at which consumers ask for what they missed.
@@ -20,6 +20,7 @@ import { OBJECTS_TOPIC, objectRequestSubject } from './protocol/object-event.ts'
 import { randomPublisherId } from './protocol/publisher.ts';
 import type { StorageTier } from './protocol/storage-tier.ts';
 import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import type { CoordinatorSource } from './stores/lmcache/coordinator/coordinator-source.ts';
 import { LmcacheStreamSource } from './stores/lmcache-stream/stream-source.ts';
 import { LMCACHE_STREAM } from './stores/lmcache-stream/stream-view.ts';
 import { MooncakeSource } from './stores/mooncake/mooncake-source.ts';
@@ -32,6 +33,7 @@ import { RankPlacements } from './stores/placement/rank-placements.ts';
 import { StorePlacements } from './stores/placement/store-placements.ts';
 import type { StoreSource } from './stores/store-source.ts';
 import { createChunkPlacements, joinPlacements } from './worker-chunks.ts';
+import { createCoordinator } from './worker-coordinator.ts';
 
 const MAX_KEY_BYTES = 2 ** 31;
 const MAX_SCOPES = 4096;
@@ -49,8 +51,9 @@ export interface WorkerStoresDeps {
 
 /** Null where no store is configured. Throws ConfigError for a key pattern that is none. */
 export function createWorkerStores(deps: WorkerStoresDeps): WorkerStores | null {
-  const { mooncakeEndpoint, lmcacheStream } = deps.config;
-  return mooncakeEndpoint === null && lmcacheStream === null ? null : new WorkerStores(deps);
+  const { mooncakeEndpoint, lmcacheStream, lmcacheCoordinatorListen } = deps.config;
+  const endpoints = [mooncakeEndpoint, lmcacheStream, lmcacheCoordinatorListen];
+  return endpoints.every((endpoint) => endpoint === null) ? null : new WorkerStores(deps);
 }
 
 export class WorkerStores {
@@ -59,6 +62,8 @@ export class WorkerStores {
   readonly stream: ObjectStream;
   readonly plane: Plane;
   readonly sources: readonly StoreSource[];
+  /** Null where LMCache's servers do not post here. */
+  readonly coordinator: CoordinatorSource | null;
   /** Null where keys are not looked into. */
   readonly placements: StorePlacements | null;
   /** Null where no chunks of LMCache are placed. */
@@ -92,7 +97,9 @@ export class WorkerStores {
       onChange: (change) => this.#takeChange(change),
     });
     this.chunks = createChunkPlacements(config);
-    this.sources = [...this.#createMooncake(), ...this.#createLmcacheStream()];
+    this.coordinator = createCoordinator(deps, this.state, this.chunks);
+    const sources = [this.#createMooncake(), this.#createLmcacheStream(), this.coordinator];
+    this.sources = sources.filter((source) => source !== null);
     this.placements = this.#createPlacements();
   }
 
@@ -132,7 +139,7 @@ export class WorkerStores {
     this.#responder =
       nats?.respond(subject, (request) => answerObjectRequest(request, this.state, this.stream)) ??
       null;
-    for (const source of this.sources) source.start();
+    for (const source of this.sources) await source.start();
   }
 
   async stop(drainMs: number): Promise<void> {
@@ -156,12 +163,12 @@ export class WorkerStores {
     else if (change.media.length === 0) source.metrics.invalidatedObjects++;
   }
 
-  #createMooncake(): StoreSource[] {
+  #createMooncake(): StoreSource | null {
     const { config, logger, warner } = this.#deps;
     const { mooncakeEndpoint, mooncakeMaster, mooncakeReconcileSeconds, mooncakeHoldBytes } =
       config;
-    if (mooncakeEndpoint === null) return [];
-    const mooncake = new MooncakeSource({
+    if (mooncakeEndpoint === null) return null;
+    return new MooncakeSource({
       endpoint: mooncakeEndpoint,
       master: mooncakeMaster,
       reconcileSeconds: mooncakeReconcileSeconds,
@@ -171,14 +178,13 @@ export class WorkerStores {
       onLink: (isConnected) =>
         logger.info({ source: 'mooncake', endpoint: mooncakeEndpoint, isConnected }, 'store'),
     });
-    return [mooncake];
   }
 
-  #createLmcacheStream(): StoreSource[] {
+  #createLmcacheStream(): StoreSource | null {
     const { config, logger, warner } = this.#deps;
     const { lmcacheStream: endpoint, lmcacheModel, lmcacheStreamModels } = config;
-    if (endpoint === null) return [];
-    const stream = new LmcacheStreamSource({
+    if (endpoint === null) return null;
+    return new LmcacheStreamSource({
       endpoint,
       modelNames: [
         ...(lmcacheModel === null ? [] : [lmcacheModel]),
@@ -192,7 +198,6 @@ export class WorkerStores {
       onLink: (isConnected) =>
         logger.info({ source: LMCACHE_STREAM, endpoint, isConnected }, 'store'),
     });
-    return [stream];
   }
 
   #createPlacements(): StorePlacements | null {

@@ -15,9 +15,8 @@ import { loadConfig } from '../config/load-config.ts';
 import { maskedSettings } from '../config/masked-settings.ts';
 import { fromArguments, fromEnvironment, type GivenSettings } from '../config/sources.ts';
 import type { WorkerConfig } from '../config/worker-config.ts';
-import { ConfigError, errorCode } from '../errors.ts';
+import { ConfigError, errorCode, HttpListenError } from '../errors.ts';
 import { createLogger, createWarner, type Logger } from '../log.ts';
-import { HttpListenError } from '../status/http-server.ts';
 import type { StatusSnapshot } from '../status/status-source.ts';
 import { createWorker, type Worker } from '../worker.ts';
 import { EngineChild } from './demo-engine.ts';
@@ -207,7 +206,7 @@ function nextSequence(status: StatusSnapshot | null): bigint {
 
 /** EACCES: Windows keeps some ports to itself. */
 function isPortTaken(error: unknown): boolean {
-  if (!(error instanceof HttpListenError)) return false;
+  if (!(error instanceof HttpListenError) || error.setting !== '--http') return false;
   return ['EADDRINUSE', 'EACCES'].includes(errorCode(error.cause));
 }
 

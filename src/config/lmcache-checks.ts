@@ -1,5 +1,12 @@
-/** Checks of LMCache's bridge: what needs it, and where it is connected to. */
-import { connectable, formatZmqAddress, MAX_PORT, type ZmqAddress } from './addresses.ts';
+/** Checks of LMCache's bridge and coordinator: what needs them, and where they are. */
+import {
+  connectable,
+  connectableHttp,
+  formatHttpAddress,
+  formatZmqAddress,
+  MAX_PORT,
+  type ZmqAddress,
+} from './addresses.ts';
 import { nameOf, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
@@ -15,6 +22,15 @@ const BRIDGE_SETTINGS = [
   'lmcacheRequestTimeoutS',
 ] as const satisfies readonly SettingKey[];
 
+/** These mean something where LMCache's servers post alone. */
+const COORDINATOR_SETTINGS = [
+  'lmcacheCoordinatorForward',
+  'lmcacheCoordinatorMaxBytes',
+  'lmcacheMaxKeys',
+  'lmcacheInstanceTimeoutS',
+  'lmcacheInstance',
+] as const satisfies readonly SettingKey[];
+
 export interface LmcacheEndpoints {
   readonly lmcacheBridge: string | null;
   readonly lmcacheReplay: string | null;
@@ -27,6 +43,7 @@ export function checkLmcache(
   warnings: string[],
 ): LmcacheEndpoints {
   const { lmcacheBridge, lmcacheReplay } = values;
+  checkCoordinator(values, given);
   if (lmcacheBridge === null) {
     const unused = BRIDGE_SETTINGS.find((key) => isGiven(key, given));
     if (unused !== undefined)
@@ -37,6 +54,46 @@ export function checkLmcache(
     lmcacheBridge: endpointOf('lmcacheBridge', lmcacheBridge, given, warnings),
     lmcacheReplay: lmcacheReplay && endpointOf('lmcacheReplay', lmcacheReplay, given, warnings),
   };
+}
+
+function checkCoordinator(values: SettingValues, given: GivenSettings): void {
+  const { lmcacheCoordinatorListen, lmcacheCoordinatorForward, engine } = values;
+  const { lmcacheInstance, lmcacheModel } = values;
+  if (lmcacheCoordinatorListen === null) {
+    const unused = COORDINATOR_SETTINGS.find((key) => isGiven(key, given));
+    if (unused === undefined) return;
+    throw refusal(
+      unused,
+      given,
+      'has no endpoint to go with',
+      '--lmcache-coordinator-listen beside it',
+    );
+  }
+  if (lmcacheInstance !== null && lmcacheModel === null) {
+    throw refusal(
+      'lmcacheInstance',
+      given,
+      'lacks the model to place',
+      '--lmcache-model beside it',
+    );
+  }
+  if (lmcacheInstance !== null && engine === 'none') {
+    const problem = 'says which chunks routers of an engine see';
+    throw refusal('lmcacheInstance', given, problem, 'an --engine beside it');
+  }
+  if (lmcacheCoordinatorForward === null) return;
+  const own = connectableHttp(lmcacheCoordinatorListen);
+  if (
+    own.port > 0 &&
+    new URL(`http://${formatHttpAddress(own)}`).origin === lmcacheCoordinatorForward
+  ) {
+    throw refusal(
+      'lmcacheCoordinatorForward',
+      given,
+      'is the address that is listened on',
+      "the coordinator's own address",
+    );
+  }
 }
 
 function isGiven(key: SettingKey, given: GivenSettings): boolean {

@@ -1,6 +1,6 @@
-/** Settings of what is made of LMCache's bus. */
-import type { ZmqAddress } from './addresses.ts';
-import { integer, zmqAddress } from './kinds.ts';
+/** Settings of what is made of LMCache's bus, and of what its servers tell their coordinator. */
+import type { HttpAddress, ZmqAddress } from './addresses.ts';
+import { httpAddress, httpBase, integer, nonEmptyText, zmqAddress } from './kinds.ts';
 import type { SettingRows } from './setting.ts';
 
 export interface LmcacheSettings {
@@ -14,6 +14,15 @@ export interface LmcacheSettings {
   readonly lmcacheMaxPending: number;
   readonly lmcachePairTimeoutS: number;
   readonly lmcacheRequestTimeoutS: number;
+  /** Null: LMCache's servers are not listened to. */
+  readonly lmcacheCoordinatorListen: HttpAddress | null;
+  /** URL of the coordinator behind, without a trailing slash; null: there is none. */
+  readonly lmcacheCoordinatorForward: string | null;
+  readonly lmcacheCoordinatorMaxBytes: number;
+  readonly lmcacheMaxKeys: number;
+  readonly lmcacheInstanceTimeoutS: number;
+  /** Id of the MP server that the worker uses; null: no chunk is within its reach. */
+  readonly lmcacheInstance: string | null;
 }
 
 export const lmcacheSettings: SettingRows<LmcacheSettings> = {
@@ -80,5 +89,58 @@ export const lmcacheSettings: SettingRows<LmcacheSettings> = {
     fallback: '600',
     help: 'How long a request without news is in flight',
     remedy: 'Give longer than the longest pause within a request',
+  },
+  lmcacheCoordinatorListen: {
+    flag: '--lmcache-coordinator-listen',
+    environment: 'KVRELAY_LMCACHE_COORDINATOR_LISTEN',
+    kind: httpAddress,
+    fallback: null,
+    help:
+      "Takes the place of a coordinator of LMCache's servers: what they report is followed and published as " +
+      'kv-objects; anybody who reaches the address can report',
+    remedy: 'Give the address that --coordinator-url of LMCache names, such as 127.0.0.1:9300',
+  },
+  lmcacheCoordinatorForward: {
+    flag: '--lmcache-coordinator-forward',
+    environment: 'KVRELAY_LMCACHE_COORDINATOR_FORWARD',
+    kind: httpBase,
+    fallback: null,
+    help: 'The coordinator behind: every request is handed on to it, and its answer back',
+    remedy: 'Give the address of lmcache coordinator, such as http://127.0.0.1:9301',
+  },
+  lmcacheCoordinatorMaxBytes: {
+    flag: '--lmcache-coordinator-max-bytes',
+    environment: 'KVRELAY_LMCACHE_COORDINATOR_MAX_BYTES',
+    kind: integer(65_536, 1 << 30, 'BYTES'),
+    fallback: '16777216',
+    help: 'Largest body of a request that is read; a larger one is counted, and handed on unread',
+    remedy: 'Give more than one flush of an LMCache server has',
+  },
+  lmcacheMaxKeys: {
+    flag: '--lmcache-max-keys',
+    environment: 'KVRELAY_LMCACHE_MAX_KEYS',
+    kind: integer(1, 100_000_000, 'KEYS'),
+    fallback: '8000000',
+    help: 'Keys of LMCache (chunk, rank, object group) that are followed; what is stored above that is counted',
+    remedy: 'Give more than all tiers can hold',
+  },
+  lmcacheInstance: {
+    flag: '--lmcache-instance',
+    environment: 'KVRELAY_LMCACHE_INSTANCE',
+    kind: nonEmptyText('ID'),
+    fallback: null,
+    strictLacks: 'publishes the events of the engine alone',
+    help:
+      "Id of the LMCache server that this worker's engine uses: what it holds, and the pools it mounts, are " +
+      'placed at the routers',
+    remedy: "Give the server's --instance-id",
+  },
+  lmcacheInstanceTimeoutS: {
+    flag: '--lmcache-instance-timeout-s',
+    environment: 'KVRELAY_LMCACHE_INSTANCE_TIMEOUT_S',
+    kind: integer(1, 86_400, 'S'),
+    fallback: '30',
+    help: 'Silence after which a registered LMCache server has left, with what it holds itself',
+    remedy: 'Give what --instance-timeout of a coordinator would be: several heartbeats',
   },
 };

@@ -14,6 +14,9 @@ const STREAM_SETTINGS = [
   'lmcacheL2Tier',
 ] as const satisfies readonly SettingKey[];
 
+/** These are about chunks of any source. */
+const PLACEMENT_SETTINGS = ['lmcacheModel', 'lmcacheL1Tier', 'lmcacheL2Tier'] as const;
+
 /** As it is connected to; null where there is none. */
 export function checkLmcacheStream(
   values: SettingValues,
@@ -22,9 +25,13 @@ export function checkLmcacheStream(
 ): string | null {
   const { lmcacheStream } = values;
   if (lmcacheStream === null) {
-    const unused = STREAM_SETTINGS.find((key) => isGiven(key, given));
+    const unused = STREAM_SETTINGS.find(
+      (key) => isGiven(key, given) && !isUsedByBatches(key, values),
+    );
     if (unused === undefined) return null;
-    throw refusal(unused, given, 'has no stream to go with', '--lmcache-stream beside it');
+    const isPlacement = (PLACEMENT_SETTINGS as readonly SettingKey[]).includes(unused);
+    const allowed = `--lmcache-stream ${isPlacement ? 'or --lmcache-instance ' : ''}beside it`;
+    throw refusal(unused, given, 'has no stream to go with', allowed);
   }
   checkModels(values, given);
   const endpoint = connectable(lmcacheStream);
@@ -38,6 +45,10 @@ export function checkLmcacheStream(
     );
   }
   return formatZmqAddress(endpoint);
+}
+
+function isUsedByBatches(key: SettingKey, { lmcacheInstance }: SettingValues): boolean {
+  return lmcacheInstance !== null && (PLACEMENT_SETTINGS as readonly SettingKey[]).includes(key);
 }
 
 function checkModels(values: SettingValues, given: GivenSettings): void {

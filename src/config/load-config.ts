@@ -87,6 +87,8 @@ export function loadConfig(sources: ConfigSources): WorkerConfig {
     mooncakeEndpoint,
     natsServer: Object.freeze([...values.natsServer]),
     http: values.http && Object.freeze(values.http),
+    lmcacheCoordinatorListen:
+      values.lmcacheCoordinatorListen && Object.freeze(values.lmcacheCoordinatorListen),
     etcdEndpoints: Object.freeze([...values.etcdEndpoints]),
     zmqBroker: values.zmqBroker && Object.freeze([...values.zmqBroker]),
     workerId: workerIdOf(values, random),

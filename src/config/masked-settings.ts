@@ -15,6 +15,9 @@ export function maskedSettings(config: WorkerConfig): Record<SettingKey, ShownVa
 function shownValue(config: WorkerConfig, key: SettingKey): ShownValue {
   if (settingOf(key).secret) return config[key] === null ? null : '***';
   if (key === 'http') return config.http === null ? 'off' : formatHttpAddress(config.http);
+  if (key === 'lmcacheCoordinatorListen') {
+    return config[key] === null ? null : formatHttpAddress(config[key]);
+  }
   if (key === 'natsServer' || key === 'etcdEndpoints') return config[key].join(',');
   if (key === 'zmqBroker') return config.zmqBroker?.join(';') ?? null;
   if (key === 'lmcacheStreamModels') return config.lmcacheStreamModels?.join(',') ?? null;

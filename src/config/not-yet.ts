@@ -13,13 +13,9 @@ export interface NotYet {
   readonly remedy: string;
 }
 
-const NO_STORES = 'Leave it out: of LMCache, its event stream and its bus are followed';
-
 export const notYetSettings: readonly NotYet[] = [
   notYet(null, 'Set it to tcp', { environment: 'DYN_RESPONSE_PLANE', accepted: ['tcp'] }),
   notYet('--clear-on-stop', 'Leave it out', { accepted: ['off'] }),
-  notYet('--lmcache-coordinator-listen', NO_STORES),
-  notYet('--lmcache-coordinator-forward', NO_STORES),
 ];
 
 function notYet(

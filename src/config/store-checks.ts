@@ -19,12 +19,16 @@ const MOONCAKE_SETTINGS = [
   'mooncakeHoldBytes',
 ] as const satisfies readonly SettingKey[];
 
-const NEED_STORE = '--mooncake-endpoint, --lmcache-stream or --lmcache-bridge beside it';
+const NEED_STORE =
+  '--mooncake-endpoint, --lmcache-stream, --lmcache-bridge or --lmcache-coordinator-listen beside it';
 /** The bound of what all of them hold. */
-const NEED_OBJECTS = '--mooncake-endpoint or --lmcache-stream beside it';
+const NEED_OBJECTS =
+  '--mooncake-endpoint, --lmcache-stream or --lmcache-coordinator-listen beside it';
 
-function hasObjects({ mooncakeEndpoint, lmcacheStream }: SettingValues): boolean {
-  return mooncakeEndpoint !== null || lmcacheStream !== null;
+/** Their objects are published. */
+function hasObjects(values: SettingValues): boolean {
+  const { mooncakeEndpoint, lmcacheStream, lmcacheCoordinatorListen } = values;
+  return mooncakeEndpoint !== null || lmcacheStream !== null || lmcacheCoordinatorListen !== null;
 }
 
 /** Where the Mooncake Store is connected to; null where there is none. */

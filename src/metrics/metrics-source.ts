@@ -1,4 +1,5 @@
 /** MetricsSource: what a scrape may read, as the worker hands it in. Nothing here is written to. */
+import type { CoordinatorReading } from './coordinator-families.ts';
 import type { DegradedCode } from './degraded.ts';
 import type { DiscoveryMetrics } from './discovery-metrics.ts';
 import type { LmcacheSourceReading } from './lmcache-source-metrics.ts';
@@ -26,6 +27,8 @@ export interface MetricsSource {
   chunks(): ChunkReading | null;
   /** Null without a bridge of LMCache. */
   lmcache(): LmcacheSourceReading | null;
+  /** Null where LMCache's servers do not post here. */
+  coordinator(): CoordinatorReading | null;
   eventLoopLagSeconds(): number;
 }
 

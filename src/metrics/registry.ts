@@ -6,6 +6,7 @@
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { registerChunkMetrics } from './chunk-families.ts';
+import { registerCoordinatorMetrics } from './coordinator-families.ts';
 import { registerDiscoveryMetrics } from './discovery-families.ts';
 import { registerDynamoMetrics } from './dynamo-metrics.ts';
 import { registerKvrelayMetrics } from './kvrelay-metrics.ts';
@@ -32,6 +33,7 @@ export function createRegistry(source: MetricsSource): Registry {
   registerSourceMetrics(registry, source);
   registerChunkMetrics(registry, source);
   registerLmcacheSource(registry, () => source.lmcache());
+  registerCoordinatorMetrics(registry, () => source.coordinator());
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULTS) registry.removeSingleMetric(name);
   return registry;

@@ -15,6 +15,7 @@ export const SOURCE_MESSAGE_FAULTS = [
   'frames',
   'sequence',
   'msgpack',
+  'json',
   'batch_shape',
   'oversize',
 ] as const;

@@ -8,10 +8,10 @@
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { errorCode, errorLine, KvRelayError } from '../errors.ts';
+import { errorLine, HttpListenError } from '../errors.ts';
 import type { Warner } from '../log.ts';
+import { allowedHosts, bracketed, isAllowedHost, unbracketed } from '../protocol/http-hosts.ts';
 import { EventStream } from './event-stream.ts';
-import { allowedHosts, bracketed, isAllowedHost, unbracketed } from './host-check.ts';
 import type { IndexSource } from './index-source.ts';
 import type { ObjectSource } from './object-source.ts';
 import { readBody } from './request-body.ts';
@@ -107,12 +107,12 @@ export class StatusServer {
     try {
       await once(this.#server, 'listening');
     } catch (error) {
-      throw new HttpListenError(this.#host, this.#port, error);
+      throw this.#listenError(error);
     }
     this.#server.on('error', (error) => this.#warnFailure('accept', error));
     const bound = this.#server.address();
     if (bound === null || typeof bound === 'string') {
-      throw new HttpListenError(this.#host, this.#port, new Error('no TCP address was bound'));
+      throw this.#listenError(new Error('no TCP address was bound'));
     }
     this.#allowedHosts = allowedHosts(bound.address, this.#host);
     return { url: `http://${bracketed(this.#host)}:${bound.port}` };
@@ -128,6 +128,10 @@ export class StatusServer {
     const grace = setTimeout(() => this.#server.closeAllConnections(), this.#limits.stopGraceMs);
     await closed;
     clearTimeout(grace);
+  }
+
+  #listenError(cause: unknown): HttpListenError {
+    return new HttpListenError('--http', `${bracketed(this.#host)}:${this.#port}`, cause);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -204,25 +208,5 @@ export class StatusServer {
 
   #warnFailure(path: string, error: unknown): void {
     this.#warner.warn('http_failure', { path, error: errorLine(error) }, 'HTTP answer failed');
-  }
-}
-
-const LISTEN_REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the address is in use',
-  EADDRNOTAVAIL: 'this host has no such address',
-  EACCES: 'permission is missing for this port',
-  ENOTFOUND: 'the host name is not known',
-};
-
-/** The address of `--http` cannot be bound. */
-export class HttpListenError extends KvRelayError {
-  readonly code = 'KVR_HTTP_LISTEN';
-
-  constructor(host: string, port: number, cause: unknown) {
-    const reason = LISTEN_REASONS[errorCode(cause)] ?? String(cause);
-    super(`Cannot serve HTTP on ${bracketed(host)}:${port}: ${reason}`, {
-      remedy: 'Give another address with --http HOST:PORT (port 0 = a free one), or --http off',
-      cause,
-    });
   }
 }

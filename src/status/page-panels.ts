@@ -115,14 +115,41 @@ function sourceRows({ connected, endpoint, objects, last_seq, suspect, counters,
   ];
 }
 
+function fillText({ bytes, capacity_bytes }) {
+  if (capacity_bytes === null) return NOTHING;
+  return oneDigit.format((bytes / capacity_bytes) * 100) + ' % of ' + bytesText(capacity_bytes);
+}
+
+function showCompartments({ lmcache_coordinator }) {
+  if (!lmcache_coordinator) return;
+  const { instances, compartments, forward } = lmcache_coordinator;
+  const holds = compartments.map((one) =>
+    [(one.instance_id ?? 'pool') + ', ' + one.tier + ' ' + one.backend,
+      [countText(one.chunks), bytesText(one.bytes), fillText(one)]]);
+  const servers = instances.map((one) => [one.instance_id, [
+    one.left ? ['has left', ''] : one.whole ? ['all', 'good'] : ['in part', 'warn'],
+    [countText(one.lost_batches), alarm(one.lost_batches)],
+    ageText(one.last_heard_age_ms)]]);
+  if (forward !== null) servers.push(['coordinator behind',
+    [forward.failures > 0 ? ['no answer', 'bad'] : ['answers', 'good'], NOTHING,
+      ageText(forward.last_answer_age_ms)]]);
+  const parent = byId('source-panels');
+  const none = [['none', [NOTHING, NOTHING, NOTHING]]];
+  showPanel(parent, 'lmcache-tiers', 'LMCache holds', ['Chunks', 'Bytes', 'Filled'],
+    holds.length > 0 ? holds : none);
+  showPanel(parent, 'lmcache-servers', 'LMCache servers', ['Known', 'Batches lost', 'Heard'],
+    servers.length > 0 ? servers : none);
+}
+
 function showSources(snapshot) {
-  // LMCache holds no objects; it has tables of its own.
+  // LMCache's bus holds no objects; it has tables of its own.
   const sources = snapshot.sources.filter(({ source }) => source !== 'lmcache');
   byId('sources').hidden = sources.length === 0;
   for (const source of sources) {
     const rows = sourceRows(source).map(([label, cell]) => [label, [cell]]);
     showPanel(byId('source-panels'), 'source-' + source.source, source.source, ['Value'], rows);
   }
+  showCompartments(snapshot);
 }
 
 function showSettings({ settings, plane }) {

@@ -9,6 +9,7 @@
 import type { DegradedNotice } from '../metrics/degraded.ts';
 import type { FilterReason } from '../metrics/relay-metrics.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
+import type { CoordinatorStatus } from './coordinator-status.ts';
 import type { LmcacheStatus } from './lmcache-status.ts';
 
 export interface StatusSource {
@@ -51,6 +52,8 @@ export interface StatusSnapshot {
   readonly objects: ObjectsStatus | null;
   /** Null without a bridge of LMCache. */
   readonly lmcache: LmcacheStatus | null;
+  /** Null where LMCache's servers do not post here. */
+  readonly lmcache_coordinator: CoordinatorStatus | null;
 }
 
 export interface PlaneStatus {

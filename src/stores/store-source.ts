@@ -14,7 +14,8 @@ export interface StoreSource {
   readonly isSuspect: boolean;
   /** Whether it is the one that tells of these objects. */
   owns(scope: ObjectScope): boolean;
-  start(): void;
+  /** Rejects with HttpListenError where it listens and cannot. */
+  start(): void | Promise<void>;
   stop(): Promise<void>;
   reading(): SourceReading;
 }

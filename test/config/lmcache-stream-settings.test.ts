@@ -44,7 +44,7 @@ test('its bound of objects is that of all stores', () => {
   expect(load([...STREAM, ...MODEL, ...bound]).mooncakeMaxObjects).toBe(10);
   const line = refusal(() => load(bound));
   expect(line).toMatch(
-    /^--mooncake-max-objects '10' has no store to go with; allowed: --mooncake-endpoint or --lmcache-stream beside it/,
+    /^--mooncake-max-objects '10' has no store to go with; allowed: --mooncake-endpoint, --lmcache-stream or /,
   );
 });
 

@@ -18,7 +18,7 @@ test('a store beside an engine, with its defaults', () => {
 test('--engine none follows stores alone, and has no block size', () => {
   expect(loadBare(['--engine', 'none', ...STORE])).toMatchObject({ engine: 'none', blockSize: 0 });
   expect(refusal(() => loadBare(['--engine', 'none']))).toMatch(
-    /^--engine 'none' leaves nothing to follow; allowed: --mooncake-endpoint, --lmcache-stream or --lmcache-bridge beside it/,
+    /^--engine 'none' leaves nothing to follow; allowed: --mooncake-endpoint, --lmcache-stream, --lmcache-bridge or /,
   );
   const pattern = ['--mooncake-key-pattern', 'vllm'];
   expect(refusal(() => loadBare(['--engine', 'none', ...STORE, ...pattern]))).toContain(

@@ -30,6 +30,7 @@ export function sourceOf(
     objectStream: () => null,
     chunks: () => null,
     lmcache: () => null,
+    coordinator: () => null,
     eventLoopLagSeconds: () => 0.0125,
     ...overrides,
   };

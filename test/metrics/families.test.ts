@@ -3,6 +3,7 @@
  * alarms are written against. A name may be added here, never changed.
  */
 import { expect, test } from 'vitest';
+import { CoordinatorMetrics } from '../../src/metrics/coordinator-metrics.ts';
 import { LoadMetrics } from '../../src/metrics/load-metrics.ts';
 import type { MetricsSource } from '../../src/metrics/metrics-source.ts';
 import { ObjectStreamMetrics } from '../../src/metrics/object-metrics.ts';
@@ -102,6 +103,20 @@ const FAMILIES = `
   kvrelay_object_state_bytes                                   gauge
   kvrelay_object_buffered_events                               gauge
   kvrelay_object_publish_failures_total                        counter   reason
+  kvrelay_lmcache_held_chunks                                  gauge     instance_id tier backend
+  kvrelay_lmcache_held_keys                                    gauge     instance_id tier backend
+  kvrelay_lmcache_held_bytes                                   gauge     instance_id tier backend
+  kvrelay_lmcache_capacity_bytes                               gauge     instance_id tier backend
+  kvrelay_lmcache_instances                                    gauge
+  kvrelay_lmcache_coordinator_requests_total                   counter
+  kvrelay_lmcache_accessed_keys_total                          counter
+  kvrelay_lmcache_declarations_total                           counter
+  kvrelay_lmcache_expired_instances_total                      counter
+  kvrelay_lmcache_crowded_out_instances_total                  counter
+  kvrelay_lmcache_untracked_keys_total                         counter
+  kvrelay_lmcache_coordinator_batches_total                    counter   outcome
+  kvrelay_lmcache_coordinator_refused_requests_total           counter   reason
+  kvrelay_lmcache_coordinator_forwards_total                   counter   outcome
   kvrelay_superseded_messages_total                            counter   dp_rank
   kvrelay_event_loop_lag_seconds                               gauge
   kvrelay_build_info                                           gauge     version
@@ -128,6 +143,22 @@ function movedSource(): MetricsSource {
         objects: 0,
       },
     ],
+    coordinator: () => ({
+      counts: new CoordinatorMetrics(),
+      untrackedKeys: 0,
+      instances: 1,
+      compartments: [
+        {
+          instanceId: 'mp-1',
+          tier: 'l1',
+          backend: 'dram',
+          chunks: 0,
+          keys: 0,
+          bytes: 0,
+          capacityBytes: 1,
+        },
+      ],
+    }),
     objectStream: () => ({
       metrics: new ObjectStreamMetrics(),
       objects: 0,

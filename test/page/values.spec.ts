@@ -1,9 +1,11 @@
 /** What the page shows, against `/api/status`, while streams run and while they break. */
 import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
+import type { CoordinatorCompartment } from '../../src/status/coordinator-status.ts';
 import { StatusServer } from '../../src/status/http-server.ts';
 import type { RankStatus, StatusSnapshot } from '../../src/status/status-source.ts';
 import {
+  coordinatorStatus,
   FakeStatus,
   lmcacheStatus,
   rankStatus,
@@ -27,6 +29,18 @@ async function startDemo(port = 0): Promise<DemoProcess> {
   const demo = await DemoProcess.start(port);
   cleanups.push(() => demo.kill());
   return demo;
+}
+
+/** Address of a server that shows it. */
+async function served(status: FakeStatus): Promise<string> {
+  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
+  const warner = { warn: () => undefined };
+  const index = { indexedRanks: () => [] };
+  const objects = { objects: () => null };
+  const local = { host: '127.0.0.1', port: 0 };
+  const server = new StatusServer({ ...local, status, metrics, index, objects, warner });
+  cleanups.push(() => server.stop());
+  return (await server.start()).url;
 }
 
 const grouped = new Intl.NumberFormat('en');
@@ -177,14 +191,7 @@ test('the page says when the relay is gone, and goes on when another one answers
 
 test('an LMCache beside the engine has its tables, and none without one', async () => {
   const status = new FakeStatus();
-  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
-  const warner = { warn: () => undefined };
-  const index = { indexedRanks: () => [] };
-  const objects = { objects: () => null };
-  const local = { host: '127.0.0.1', port: 0 };
-  const server = new StatusServer({ ...local, status, metrics, index, objects, warner });
-  cleanups.push(() => server.stop());
-  const page = await browser.open((await server.start()).url);
+  const page = await browser.open(await served(status));
   expect(await page.locator('#lmcache').isVisible()).toBe(false);
   status.snapshot = snapshot({ lmcache: lmcacheStatus() });
   await page.locator('#lmcache').waitFor({ state: 'visible' });
@@ -209,20 +216,37 @@ test('chunks that are not placed are shown with the reason, those of no reason a
   const counts = { chunks: 5, placed_blocks: 32, unplaced };
   const placement = { pattern: 'chunks', storage_tier: 'host_pinned', ...counts } as const;
   status.snapshot = snapshot({ sources: [sourceStatus({ source: 'lmcache_stream', placement })] });
-  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
-  const warner = { warn: () => undefined };
-  const parts = { index: { indexedRanks: () => [] }, objects: { objects: () => null } };
-  const local = { host: '127.0.0.1', port: 0 };
-  const server = new StatusServer({ ...local, ...parts, status, metrics, warner });
-  cleanups.push(() => server.stop());
-  const page = await browser.open((await server.start()).url);
+  const page = await browser.open(await served(status));
   const row = (label: string): Promise<string[]> => panelRow(page, 'lmcache_stream', label);
   expect(await row('Blocks placed at routers')).toEqual(['32']);
   expect(await row('Chunks not placed, chunk size')).toEqual(['3,000']);
   expect(await row('Chunks not placed, unknown parent')).toEqual([]);
 });
 
+test("what LMCache's servers hold has tables, by server, tier and backend", async () => {
+  const status = new FakeStatus();
+  const endpoint = 'http://127.0.0.1:9300';
+  status.snapshot = snapshot({
+    sources: [sourceStatus({ source: 'lmcache_coordinator', endpoint })],
+    lmcache_coordinator: coordinatorStatus(),
+  });
+  const page = await browser.open(await served(status));
+  expect(await panelRow(page, 'LMCache holds', 'mp-1, l1 dram')).toEqual([
+    '1,500',
+    '3 KiB',
+    '75.0 % of 4 KiB',
+  ]);
+  expect(await panelRow(page, 'LMCache holds', 'pool, l2 s3')).toEqual(['4', '1 KiB', '–']);
+  expect(await panelRow(page, 'LMCache servers', 'mp-1')).toEqual(['in part', '3', '1.2 s ago']);
+  expect(await panelRow(page, 'LMCache servers', 'coordinator behind')).toEqual([
+    'no answer',
+    '–',
+    'none yet',
+  ]);
+});
+
 test('markup in a value is shown as text', async () => {
+  const [compartment] = coordinatorStatus().compartments as [CoordinatorCompartment];
   const evil = '<img src=x onerror=document.title=1><script>1</script>';
   const status = new FakeStatus();
   const degraded = [{ code: 'engine_gap', message: evil, remedy: evil } as const];
@@ -234,15 +258,11 @@ test('markup in a value is shown as text', async () => {
     ranks: [rank],
     sources: [sourceStatus({ source: evil, endpoint: evil })],
     lmcache: lmcacheStatus({ version: evil, failures: { [evil]: 3 } }),
+    lmcache_coordinator: coordinatorStatus({
+      compartments: [{ ...compartment, instance_id: evil, backend: evil }],
+    }),
   });
-  const metrics = { contentType: 'text/plain', metrics: () => Promise.resolve('') };
-  const warner = { warn: () => undefined };
-  const index = { indexedRanks: () => [] };
-  const objects = { objects: () => null };
-  const local = { host: '127.0.0.1', port: 0 };
-  const server = new StatusServer({ ...local, status, metrics, index, objects, warner });
-  cleanups.push(() => server.stop());
-  const page = await browser.open((await server.start()).url);
+  const page = await browser.open(await served(status));
   expect(await page.locator('img, main script').count()).toBe(0);
   expect(await page.title()).toBe('Ready · kvrelay');
   expect(await page.locator('#version').textContent()).toBe(evil);

@@ -1,4 +1,5 @@
 import { describeDegraded } from '../../src/metrics/degraded.ts';
+import type { CoordinatorStatus } from '../../src/status/coordinator-status.ts';
 import type { LmcacheStatus } from '../../src/status/lmcache-status.ts';
 import type {
   RankStatus,
@@ -103,6 +104,7 @@ export function snapshot(overrides: Partial<StatusSnapshot> = {}): StatusSnapsho
     worker_load: null,
     sources: [],
     lmcache: null,
+    lmcache_coordinator: null,
     objects: null,
     ...overrides,
   };
@@ -172,4 +174,50 @@ export class FakeStatus implements StatusSource {
     const degraded = [describeDegraded('engine_gap')];
     this.snapshot = snapshot({ state: 'degraded', ranks: [rankStatus(3, { degraded })] });
   }
+}
+
+export function coordinatorStatus(overrides: Partial<CoordinatorStatus> = {}): CoordinatorStatus {
+  return {
+    endpoint: 'http://127.0.0.1:9300',
+    forward: { endpoint: 'http://127.0.0.1:9301', failures: 2, last_answer_age_ms: null },
+    instance_count: 1,
+    instances: [
+      {
+        instance_id: 'mp-1',
+        incarnation: 1000,
+        last_seq: 7,
+        whole: false,
+        left: false,
+        last_heard_age_ms: 1200,
+        lost_batches: 3,
+        restarts: 0,
+      },
+    ],
+    compartment_count: 2,
+    compartments: [
+      {
+        instance_id: 'mp-1',
+        tier: 'l1',
+        backend: 'dram',
+        chunks: 1500,
+        keys: 3000,
+        bytes: 3072,
+        capacity_bytes: 4096,
+      },
+      {
+        instance_id: null,
+        tier: 'l2',
+        backend: 's3',
+        chunks: 4,
+        keys: 4,
+        bytes: 1024,
+        capacity_bytes: null,
+      },
+    ],
+    keys: 3004,
+    untracked_keys: 0,
+    batches: {},
+    refused: {},
+    ...overrides,
+  };
 }

@@ -4,10 +4,9 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { Script } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
-import { errorLine } from '../../src/errors.ts';
+import { errorLine, HttpListenError } from '../../src/errors.ts';
 import { createRegistry } from '../../src/metrics/registry.ts';
 import {
-  HttpListenError,
   StatusServer,
   type StatusServerLimits,
   type StatusServerOptions,
@@ -106,7 +105,7 @@ test('GET /api/status has the keys of the interface, no more and no fewer', asyn
   const { url } = await start();
   const body = await jsonOf<StatusSnapshot>(await fetch(`${url}/api/status`));
   expect(Object.keys(body)).toEqual(
-    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources lmcache objects'.split(
+    'version started_at uptime_s compat state settings plane recovery ranks worker_load sources lmcache lmcache_coordinator objects'.split(
       ' ',
     ),
   );

@@ -128,6 +128,7 @@ const statusShape = z.object({
     })
     .nullable(),
   lmcache: z.null(),
+  lmcache_coordinator: z.null(),
   sources: z.array(sourceShape),
   objects: objectsShape.nullable(),
 });

@@ -27,6 +27,7 @@ import {
 import { planeChecks } from './plane-checks.ts';
 import { probeReplay } from './replay-probe.ts';
 import { findRunningRelay } from './running-relay.ts';
+import { storeChecks } from './store-checks.ts';
 import { checksWithoutRegistry } from './without-registry.ts';
 
 /** Most engine sockets that are listened to. */
@@ -57,6 +58,7 @@ async function allChecks(flags: DoctorFlags, ended: AbortSignal): Promise<Check[
     replay(context),
     engineMetricsCheck(context),
     httpCheck(context),
+    storeChecks(context),
     planeChecks(context),
     config.discovery === 'none' ? checksWithoutRegistry(context) : discoveryChecks(context),
   ]);

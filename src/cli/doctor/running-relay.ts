@@ -13,6 +13,13 @@ export interface RunningRelay {
     readonly plane_endpoint?: string | null | undefined;
     readonly engine: { readonly endpoint: string };
   }[];
+  /** Stores that it follows. */
+  readonly sources?:
+    | readonly {
+        readonly source: string;
+        readonly last_message_age_ms?: number | null | undefined;
+      }[]
+    | undefined;
 }
 
 const shape: z.ZodType<RunningRelay> = z.looseObject({
@@ -27,6 +34,9 @@ const shape: z.ZodType<RunningRelay> = z.looseObject({
       engine: z.looseObject({ endpoint: z.string() }),
     }),
   ),
+  sources: z
+    .array(z.looseObject({ source: z.string(), last_message_age_ms: z.number().nullish() }))
+    .optional(),
 });
 
 const MAX_WAIT_MS = 2000;

@@ -3,6 +3,7 @@
  */
 import type { Warner } from '../../log.ts';
 import { SourceMetrics } from '../../metrics/source-metrics.ts';
+import { LMCACHE } from '../lmcache/object-names.ts';
 import type { ObjectScope } from '../objects/object-change.ts';
 import type { ObjectState } from '../objects/object-state.ts';
 import type { ChunkPlacements } from '../placement/chunk-placements.ts';
@@ -10,7 +11,7 @@ import { SYSTEM_STORE_CLOCK } from '../store-clock.ts';
 import type { SourceNotice, SourceReading, StoreSource } from '../store-source.ts';
 import { streamNotices } from './stream-notices.ts';
 import { StreamSocket } from './stream-socket.ts';
-import { LMCACHE, LMCACHE_STREAM, STREAM_BACKEND, StreamView } from './stream-view.ts';
+import { LMCACHE_STREAM, STREAM_BACKEND, StreamView } from './stream-view.ts';
 import { StreamSubscription } from './subscription.ts';
 
 export interface LmcacheStreamOptions {

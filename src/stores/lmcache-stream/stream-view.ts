@@ -10,13 +10,12 @@
  */
 import { readStreamBatch, type StreamBatch } from '../../engines/lmcache/stream-batch.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
+import { LMCACHE } from '../lmcache/object-names.ts';
 import { NO_ATTRIBUTES, type ObjectAttributes } from '../objects/attribute-sets.ts';
 import type { ObjectScope } from '../objects/object-change.ts';
 import type { ObjectState } from '../objects/object-state.ts';
 import type { ChunkFeed } from '../placement/chunk-feed.ts';
 
-/** `source` of all objects of LMCache. */
-export const LMCACHE = 'lmcache';
 /** Name of the stream among the sources. */
 export const LMCACHE_STREAM = 'lmcache_stream';
 export const STREAM_BACKEND = 'l1';

@@ -1,0 +1,177 @@
+/**
+ * Compartment: what one MP server, or a pool that several mount, holds in one tier and backend.
+ *
+ * Holders  a chunk is held by ranks and object groups, each of them once, with its bytes; the object comes
+ *          with the first of them and goes with the last.
+ * Out      the state's objects; `holders` and `bytes` for whoever shows them.
+ * Bounds   holders of all compartments together, by the account that is shared. What comes beyond is
+ *          counted and not held.
+ */
+import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
+import { NO_ATTRIBUTES, type ObjectAttributes } from '../../objects/attribute-sets.ts';
+import type { ChangeCause, ObjectScope } from '../../objects/object-change.ts';
+import type { ObjectState } from '../../objects/object-state.ts';
+import { ObjectTable } from '../../objects/object-table.ts';
+import { backendOf, LMCACHE, type LmcacheTier, mediumOf, tenantOf } from '../object-names.ts';
+
+/** What tells one chunk from another. */
+export type ChunkName = Pick<CacheEntry, 'cacheSalt' | 'modelName' | 'hashHex'>;
+
+/** Shared by all compartments. */
+export interface HolderAccount {
+  readonly maxHolders: number;
+  holders: number;
+  /** Those that found no room. */
+  untracked: number;
+}
+
+export interface CompartmentOptions {
+  /** Null: a pool that several servers mount. */
+  readonly instanceId: string | null;
+  readonly tier: LmcacheTier;
+  readonly backend: string;
+  readonly state: ObjectState;
+  readonly account: HolderAccount;
+  /** Its last holder is gone, or was given up (`isTold` false); null: nobody asks. */
+  readonly onGone: ((compartment: Compartment, chunk: ChunkName, isTold: boolean) => void) | null;
+}
+
+const U32 = 0x1_0000_0000;
+
+export class Compartment {
+  readonly tier: LmcacheTier;
+  readonly backend: string;
+  readonly medium: string;
+  readonly instanceId: string | null;
+  /** Declared, and not 0; null while it is not known. */
+  capacityBytes: number | null = null;
+  /** Of all holders. */
+  bytes = 0;
+
+  readonly #backendId: string;
+  readonly #state: ObjectState;
+  readonly #account: HolderAccount;
+  readonly #onGone: CompartmentOptions['onGone'];
+  /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
+  #holders = new ObjectTable();
+  /** Holders of a chunk as attributes. */
+  #chunks = new ObjectTable();
+
+  constructor({ instanceId, tier, backend, state, account, onGone }: CompartmentOptions) {
+    this.#onGone = onGone;
+    this.instanceId = instanceId;
+    this.tier = tier;
+    this.backend = backend;
+    this.medium = mediumOf(tier, backend);
+    this.#backendId = backendOf(instanceId, this.medium);
+    this.#state = state;
+    this.#account = account;
+  }
+
+  holds(chunk: ChunkName): boolean {
+    return this.#chunks.find(chunkKeyOf(chunk)) >= 0;
+  }
+
+  *chunkNames(): Generator<ChunkName> {
+    for (const key of this.#chunks.keys()) {
+      const [cacheSalt = '', modelName = '', hashHex = ''] = Buffer.from(key).toString().split('@');
+      yield { cacheSalt, modelName, hashHex };
+    }
+  }
+
+  get holders(): number {
+    return this.#holders.size;
+  }
+
+  get chunks(): number {
+    return this.#chunks.size;
+  }
+
+  /** Returns whether that changed what is held. */
+  store(entry: CacheEntry): boolean {
+    const { modelName, hashHex, sizeBytes } = entry;
+    const holder = holderKeyOf(entry);
+    const known = this.#holders.find(holder);
+    if (known < 0) {
+      if (this.#account.holders >= this.#account.maxHolders) {
+        this.#account.untracked++;
+        return false;
+      }
+      this.#account.holders++;
+      this.#addChunk(chunkKeyOf(entry));
+    } else {
+      this.bytes -= this.#sizeAt(known);
+    }
+    const at = this.#holders.findOrAdd(holder);
+    this.#holders.setAttributes(at, sizeBytes % U32);
+    this.#holders.setMedia(at, 1 | (Math.floor(sizeBytes / U32) << 1));
+    this.bytes += sizeBytes;
+    const attributes: ObjectAttributes = { ...NO_ATTRIBUTES, modelName };
+    const key = Buffer.from(hashHex);
+    const hasChanged = this.#state.stored(this.#scopeOf(entry), key, this.medium, attributes);
+    return hasChanged || known < 0;
+  }
+
+  /** Returns whether that changed what is held. */
+  delete(entry: CacheEntry): boolean {
+    const at = this.#holders.find(holderKeyOf(entry));
+    if (at < 0) return false;
+    this.bytes -= this.#sizeAt(at);
+    this.#holders.remove(at);
+    this.#account.holders--;
+    if (!this.#dropChunk(chunkKeyOf(entry))) return true;
+    this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
+    this.#onGone?.(this, entry, true);
+    return true;
+  }
+
+  /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
+  clear(cause: ChangeCause): void {
+    for (const scope of this.#state.scopes()) {
+      if (scope.source === LMCACHE && scope.backendId === this.#backendId) {
+        this.#state.cleared(scope, cause);
+      }
+    }
+    if (this.#onGone !== null) {
+      for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);
+    }
+    this.#account.holders -= this.#holders.size;
+    this.#holders = new ObjectTable();
+    this.#chunks = new ObjectTable();
+    this.bytes = 0;
+  }
+
+  #scopeOf({ modelName, cacheSalt }: CacheEntry): ObjectScope {
+    const tenantId = tenantOf(modelName, cacheSalt);
+    return { source: LMCACHE, backendId: this.#backendId, tenantId };
+  }
+
+  #sizeAt(entry: number): number {
+    return (this.#holders.media(entry) >>> 1) * U32 + this.#holders.attributes(entry);
+  }
+
+  #addChunk(chunk: Uint8Array): void {
+    const at = this.#chunks.findOrAdd(chunk);
+    this.#chunks.setMedia(at, 1);
+    this.#chunks.setAttributes(at, this.#chunks.attributes(at) + 1);
+  }
+
+  /** Returns whether that was its last holder. */
+  #dropChunk(chunk: Uint8Array): boolean {
+    const at = this.#chunks.find(chunk);
+    const left = this.#chunks.attributes(at) - 1;
+    this.#chunks.setAttributes(at, left);
+    if (left > 0) return false;
+    this.#chunks.remove(at);
+    return true;
+  }
+}
+
+/** A salt and a model's name hold no `@`. */
+function chunkKeyOf({ cacheSalt, modelName, hashHex }: ChunkName): Buffer {
+  return Buffer.from(`${cacheSalt}@${modelName}@${hashHex}`);
+}
+
+function holderKeyOf({ kvRank, objectGroupId, cacheSalt, modelName, hashHex }: CacheEntry): Buffer {
+  return Buffer.from(`${kvRank}/${objectGroupId}@${cacheSalt}@${modelName}@${hashHex}`);
+}

@@ -1,0 +1,67 @@
+/**
+ * Members: the MP servers that have registered here, as `GET /instances` lists them to their peers. Only where
+ * no coordinator stands behind.
+ *
+ * Bounds   members, characters and pairs of what they say of themselves.
+ * Source   LMCache 0.5.6, lmcache/v1/mp_coordinator/http_apis/instances_api.py and schemas.py.
+ */
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { MAX_INSTANCES } from './instances.ts';
+
+const text = z.string().trim().max(256);
+
+const registration = z.object({
+  instance_id: text.default(''),
+  ip: text.min(1),
+  http_port: z.int().min(1).max(65_535),
+  metadata: z
+    .record(z.string().max(256), z.string().max(1024))
+    .refine((pairs) => Object.keys(pairs).length <= 64)
+    .default({}),
+  p2p_advertised_url: z.string().trim().max(1024).default(''),
+  mq_port: z.int().min(0).max(65_535).default(0),
+});
+
+interface Member extends z.infer<typeof registration> {
+  /** Seconds of the clock. */
+  readonly registration_time: number;
+}
+
+export class Members {
+  readonly #members = new Map<string, Member>();
+
+  /** Null where the body is no registration; `full` where there are too many. */
+  register(
+    body: unknown,
+    nowMs: number,
+  ): { instance_id: string; re_registered: boolean } | 'full' | null {
+    const checked = registration.safeParse(body);
+    if (!checked.success) return null;
+    const instance_id = checked.data.instance_id || `mp-${randomUUID().replaceAll('-', '')}`;
+    const re_registered = this.#members.has(instance_id);
+    if (!re_registered && this.#members.size >= MAX_INSTANCES) return 'full';
+    const member = { ...checked.data, instance_id, registration_time: nowMs / 1000 };
+    this.#members.set(instance_id, member);
+    return { instance_id, re_registered };
+  }
+
+  has(instanceId: string): boolean {
+    return this.#members.has(instanceId);
+  }
+
+  remove(instanceId: string): void {
+    this.#members.delete(instanceId);
+  }
+
+  /** Those that `isMember` does not know go. */
+  sweep(isMember: (instanceId: string) => boolean): void {
+    for (const instanceId of this.#members.keys()) {
+      if (!isMember(instanceId)) this.#members.delete(instanceId);
+    }
+  }
+
+  list(): object {
+    return { instances: [...this.#members.values()] };
+  }
+}
