@@ -3,8 +3,8 @@
  * what a plain model of engine and server says.
  */
 import { createHash } from 'node:crypto';
+import { blake3 } from '@noble/hashes/blake3';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { blake3 } from '../../src/hashing/blake3.ts';
 import { batch, batchFrames, removeEvent, storeEvent } from '../support/batches.ts';
 import { bodyOf, wireBatch } from '../support/cache-batches.ts';
 import { EngineStub } from '../support/engine-stub.ts';

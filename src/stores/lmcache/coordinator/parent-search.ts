@@ -7,7 +7,7 @@
  * Bounds   candidates a place, places, tries a batch, chunks that are remembered.
  * Source   LMCache 0.5.6, lmcache/v1/multiprocess/token_hasher.py.
  */
-import { blake3 } from '../../../hashing/blake3.ts';
+import { blake3 } from '@noble/hashes/blake3';
 
 /** What a coordinator batch tells of a chunk's place; the hash in lower-case hex. */
 export interface PlacedChunk {

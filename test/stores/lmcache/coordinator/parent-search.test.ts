@@ -1,6 +1,7 @@
 /** Parents of chunks that say their tokens and place alone. */
+
+import { blake3 } from '@noble/hashes/blake3';
 import { expect, test } from 'vitest';
-import { blake3 } from '../../../../src/hashing/blake3.ts';
 import {
   ParentSearch,
   type PlacedChunk,

@@ -1,6 +1,7 @@
 /** Which chunks of coordinator batches routers are told of: those that the worker's own server can load. */
+
+import { blake3 } from '@noble/hashes/blake3';
 import { expect, test } from 'vitest';
-import { blake3 } from '../../../../src/hashing/blake3.ts';
 import { ReachableChunks } from '../../../../src/stores/lmcache/coordinator/reachable-chunks.ts';
 import { type WireFields, wireBatch, wireEntry } from '../../../support/cache-batches.ts';
 import { CoordinatorTrial } from '../../../support/coordinator-trial.ts';
