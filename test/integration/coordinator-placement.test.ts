@@ -1,54 +1,32 @@
 /** Chunks of coordinator batches at the router: an engine, posts of two servers and a ZMQ plane around one worker. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../../src/log.ts';
-import { createWorker } from '../../src/worker.ts';
+import { expect, test } from 'vitest';
 import { bodyOf, type WireFields, wireBatch, wireEntry } from '../support/cache-batches.ts';
-import { EngineStub } from '../support/engine-stub.ts';
-import { eventually, ZmqCollector } from '../support/plane-collector.ts';
-import { eventsOf, type PublishedEvent, shown } from '../support/published-events.ts';
+import { eventually } from '../support/plane-collector.ts';
+import { SocketTrial } from '../support/socket-trial.ts';
 import { Clr, f, St } from '../support/trials.ts';
-import { configOf } from '../support/worker-config.ts';
 
 const TOKENS = [1, 2, 3, 4, 5, 6, 7, 8];
 const POOL = { tier: 'l2', backend: 's3', shared: true };
 const chunk = wireEntry('a', { model_name: 'm', token_ids: TOKENS, token_offset: 0 });
 
 async function start(...flags: string[]) {
-  const engine = await EngineStub.start();
-  onTestFinished(() => engine.close());
-  const config = configOf(
-    '--block-size=4',
-    '--http=127.0.0.1:0',
-    '--plane-endpoint=tcp://127.0.0.1:0',
-    `--engine-endpoint=${engine.endpoint}`,
-    '--lmcache-coordinator-listen=127.0.0.1:0',
-    ...flags,
-  );
-  const worker = createWorker(config, {
-    logger: createLogger({ level: 'silent', format: 'json' }),
-  });
-  onTestFinished(() => worker.stop());
-  await worker.start();
-  const collector = new ZmqCollector(worker.status().ranks[0]?.plane_endpoint ?? '');
-  onTestFinished(() => collector.close());
-  await collector.subscribed();
-  await engine.subscribed();
-  const published = (): PublishedEvent[] =>
-    collector.published.flatMap(({ payload }) => eventsOf(payload));
+  const listen = '--lmcache-coordinator-listen=127.0.0.1:0';
+  const rig = await SocketTrial.start({ flags: [listen, ...flags] });
+  const { worker } = rig;
   let sequence = 0;
   return {
     worker,
-    published,
-    engine: (...events: unknown[]) => engine.send(f(sequence++, events)),
+    published: () => rig.events(),
+    engine: (...events: unknown[]) => rig.send(f(sequence++, events)),
     post: (...batches: readonly WireFields[]) =>
       fetch(`${worker.status().sources[0]?.endpoint}/events`, {
         method: 'POST',
         body: bodyOf(...batches),
       }),
     outputs: async (count: number): Promise<string[]> => {
-      await eventually(() => published().length >= count);
-      expect(published()).toHaveLength(count);
-      return published().map(shown);
+      const output = await rig.output(count);
+      expect(output).toHaveLength(count);
+      return output;
     },
     match: async (): Promise<unknown> => {
       const asked = { method: 'POST', body: JSON.stringify({ tokens: TOKENS }) };

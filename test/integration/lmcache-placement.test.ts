@@ -1,16 +1,14 @@
 /** Chunks of LMCache at the router: an engine, a server's stream and a ZMQ plane around one worker. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../../src/log.ts';
+import { expect, test } from 'vitest';
 import type { SourceStatus } from '../../src/status/status-source.ts';
-import { createWorker, type Worker } from '../../src/worker.ts';
+import type { Worker } from '../../src/worker.ts';
 import { parseExposition } from '../metrics/exposition.ts';
-import { EngineStub } from '../support/engine-stub.ts';
 import { removedRecord, storedRecord } from '../support/lmcache-stream.ts';
 import { LmcacheStreamStub } from '../support/lmcache-stream-stub.ts';
-import { eventually, ZmqCollector } from '../support/plane-collector.ts';
-import { eventsOf, type PublishedEvent, shown } from '../support/published-events.ts';
+import { eventually } from '../support/plane-collector.ts';
+import type { PublishedEvent } from '../support/published-events.ts';
+import { SocketTrial } from '../support/socket-trial.ts';
 import { Clr, f, St } from '../support/trials.ts';
-import { configOf } from '../support/worker-config.ts';
 
 const A = Buffer.alloc(32, 0xa);
 const B = Buffer.alloc(32, 0xb);
@@ -19,59 +17,35 @@ const TOKENS = [1, 2, 3, 4, 5, 6, 7, 8];
 class ChunkTrial {
   readonly server: LmcacheStreamStub;
   readonly worker: Worker;
-  readonly #engine: EngineStub;
-  readonly #collector: ZmqCollector;
+  readonly #rig: SocketTrial;
   #sequence = 0;
 
-  private constructor(
-    server: LmcacheStreamStub,
-    worker: Worker,
-    engine: EngineStub,
-    collector: ZmqCollector,
-  ) {
+  private constructor(server: LmcacheStreamStub, rig: SocketTrial) {
     this.server = server;
-    this.worker = worker;
-    this.#engine = engine;
-    this.#collector = collector;
+    this.worker = rig.worker;
+    this.#rig = rig;
   }
 
   static async start(...flags: string[]): Promise<ChunkTrial> {
-    const engine = await EngineStub.start();
-    onTestFinished(() => engine.close());
     const server = await LmcacheStreamStub.start();
-    const config = configOf(
-      '--block-size=4',
-      '--http=127.0.0.1:0',
-      '--plane-endpoint=tcp://127.0.0.1:0',
-      `--engine-endpoint=${engine.endpoint}`,
-      `--lmcache-stream=${server.endpoint}`,
-      '--lmcache-model=m',
-      ...flags,
-    );
-    const logger = createLogger({ level: 'silent', format: 'json' });
-    const worker = createWorker(config, { logger });
-    onTestFinished(() => worker.stop());
-    await worker.start();
-    const collector = new ZmqCollector(worker.status().ranks[0]?.plane_endpoint ?? '');
-    onTestFinished(() => collector.close());
-    await collector.subscribed();
-    await engine.subscribed();
+    const stream = [`--lmcache-stream=${server.endpoint}`, '--lmcache-model=m'];
+    const rig = await SocketTrial.start({ flags: [...stream, ...flags] });
     await server.subscribed();
-    return new ChunkTrial(server, worker, engine, collector);
+    return new ChunkTrial(server, rig);
   }
 
   async engine(...events: unknown[]): Promise<void> {
-    await this.#engine.send(f(this.#sequence++, events));
+    await this.#rig.send(f(this.#sequence++, events));
   }
 
   get published(): PublishedEvent[] {
-    return this.#collector.published.flatMap(({ payload }) => eventsOf(payload));
+    return this.#rig.events();
   }
 
   async outputs(count: number): Promise<string[]> {
-    await eventually(() => this.published.length >= count);
-    expect(this.published).toHaveLength(count);
-    return this.published.map(shown);
+    const output = await this.#rig.output(count);
+    expect(output).toHaveLength(count);
+    return output;
   }
 
   get source(): SourceStatus {

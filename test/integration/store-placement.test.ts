@@ -1,13 +1,10 @@
 /** Blocks that a store holds, at the router: an engine, a store and a ZMQ plane around one worker. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../../src/log.ts';
-import { createWorker, type Worker } from '../../src/worker.ts';
-import { EngineStub } from '../support/engine-stub.ts';
+import { expect, test } from 'vitest';
+import type { Worker } from '../../src/worker.ts';
 import { MooncakeMasterStub } from '../support/mooncake-master-stub.ts';
-import { eventually, ZmqCollector } from '../support/plane-collector.ts';
-import { eventsOf, shown } from '../support/published-events.ts';
+import { eventually } from '../support/plane-collector.ts';
+import { SocketTrial } from '../support/socket-trial.ts';
 import { Clr, f, Rm, St } from '../support/trials.ts';
-import { configOf } from '../support/worker-config.ts';
 
 /** The key of an object of this block, as vLLM's connector writes it. */
 function keyOf(block: number, tensorRank = 0): string {
@@ -18,49 +15,25 @@ function keyOf(block: number, tensorRank = 0): string {
 class PlacementTrial {
   readonly store: MooncakeMasterStub;
   readonly worker: Worker;
-  readonly #engine: EngineStub;
-  readonly #collector: ZmqCollector;
+  readonly #rig: SocketTrial;
   #sequence = 0;
 
-  private constructor(
-    store: MooncakeMasterStub,
-    worker: Worker,
-    engine: EngineStub,
-    collector: ZmqCollector,
-  ) {
+  private constructor(store: MooncakeMasterStub, rig: SocketTrial) {
     this.store = store;
-    this.worker = worker;
-    this.#engine = engine;
-    this.#collector = collector;
+    this.worker = rig.worker;
+    this.#rig = rig;
   }
 
   static async start(...flags: string[]): Promise<PlacementTrial> {
-    const engine = await EngineStub.start();
-    onTestFinished(() => engine.close());
     const store = await MooncakeMasterStub.start();
-    const config = configOf(
-      '--block-size=4',
-      '--http=off',
-      '--plane-endpoint=tcp://127.0.0.1:0',
-      `--engine-endpoint=${engine.endpoint}`,
-      `--mooncake-endpoint=${store.endpoint}`,
-      '--mooncake-key-pattern=vllm',
-      ...flags,
-    );
-    const logger = createLogger({ level: 'silent', format: 'json' });
-    const worker = createWorker(config, { logger });
-    onTestFinished(() => worker.stop());
-    await worker.start();
-    const collector = new ZmqCollector(worker.status().ranks[0]?.plane_endpoint ?? '');
-    onTestFinished(() => collector.close());
-    await collector.subscribed();
-    await engine.subscribed();
+    const source = [`--mooncake-endpoint=${store.endpoint}`, '--mooncake-key-pattern=vllm'];
+    const rig = await SocketTrial.start({ flags: [...source, ...flags] });
     await store.subscribed();
-    return new PlacementTrial(store, worker, engine, collector);
+    return new PlacementTrial(store, rig);
   }
 
   async engine(...events: unknown[]): Promise<void> {
-    await this.#engine.send(f(this.#sequence++, events));
+    await this.#rig.send(f(this.#sequence++, events));
   }
 
   async stores(...keys: string[]): Promise<void> {
@@ -71,16 +44,10 @@ class PlacementTrial {
     await this.store.publish(...keys.map((key) => this.store.event('removed', key)));
   }
 
-  get output(): string[] {
-    return this.#collector.published.flatMap(({ payload }) => eventsOf(payload)).map(shown);
-  }
-
   async outputs(count: number): Promise<string[]> {
-    expect([await eventually(() => this.output.length >= count), this.output.length]).toEqual([
-      true,
-      count,
-    ]);
-    return this.output;
+    const output = await this.#rig.output(count);
+    expect(output).toHaveLength(count);
+    return output;
   }
 
   get placement(): object | null | undefined {
