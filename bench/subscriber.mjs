@@ -3,39 +3,91 @@
  *
  *   node bench/subscriber.mjs nats HOST:PORT [SUBJECT]
  *   node bench/subscriber.mjs zmq ENDPOINT
- *   ... --bytes        messages are not envelopes: only counted
+ *   ... --bytes           messages are not envelopes: only counted
+ *   ... --arrivals FILE   leaves in FILE, for each stored block, its hash and when its message had arrived, both u64
+ *   ... --reconnect       NATS may go away and come back; what comes twice counts once
  *
- * Says     a line of JSON when subscribed, and one when the block that ends a stream has come: when that
- *          was (`endNs`, monotonic clock), and what all messages held (received.mjs).
+ * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), and one when
+ *          the block that ends a stream has come: when that was (`endNs`), and what all messages held (received.mjs).
  * Costs    a copy of the bytes from the socket and one search in them; nothing is parsed meanwhile, so
  *          that a measurement on few cores is not one of this process.
  */
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { Subscriber } from 'zeromq';
-import { contentOf, countOf, splitNatsStream } from './received.mjs';
+import { contentOf, countOf, distinct, splitNatsStream } from './received.mjs';
 import { END_BYTES } from './streams.mjs';
 
 /** What of the last message is still on the way when the end has been seen. */
 const TAIL_MS = 100;
 /** A subscription follows the handshake at once, but nothing tells when it has arrived. */
 const SUBSCRIBED_MS = 100;
+const RECONNECT_MS = 20;
 
-const isBytes = process.argv.includes('--bytes');
-const [plane, address, subject = 'namespace.>'] = process.argv
-  .slice(2)
-  .filter((arg) => arg !== '--bytes');
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    bytes: { type: 'boolean', default: false },
+    arrivals: { type: 'string' },
+    reconnect: { type: 'boolean', default: false },
+  },
+});
+const [plane, address, subject = 'namespace.>'] = positionals;
 
 function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-async function finish(takeMessages) {
-  const endNs = process.hrtime.bigint();
-  await sleep(TAIL_MS);
-  const messages = takeMessages();
-  say({ endNs: String(endNs), ...(isBytes ? countOf(messages) : contentOf(messages)) });
+let hasBegun = false;
+function begin() {
+  if (!hasBegun) say({ firstNs: String(process.hrtime.bigint()) });
+  hasBegun = true;
 }
+
+/** `take` gives `{payload, arrivedNs}` of each message. */
+async function finish(take) {
+  const endNs = String(process.hrtime.bigint());
+  await sleep(TAIL_MS);
+  const arrived = take();
+  const payloads = arrived.map(({ payload }) => payload);
+  if (values.bytes) return say({ endNs, ...countOf(payloads) });
+  if (values.reconnect) return say({ endNs, ...contentOf(distinct(payloads)) });
+  if (values.arrivals === undefined) return say({ endNs, ...contentOf(payloads) });
+  const words = [];
+  const content = contentOf(payloads, (hash, message) => {
+    words.push(BigInt(hash), arrived[message].arrivedNs);
+  });
+  writeFileSync(values.arrivals, BigUint64Array.from(words));
+  return say({ endNs, ...content });
+}
+
+/** What one connection to NATS has brought; a message has arrived with the chunk that holds its end. */
+class Connection {
+  chunks = [];
+  #times = [];
+  isTorn = false;
+
+  add(chunk) {
+    this.chunks.push(chunk);
+    this.#times.push(process.hrtime.bigint());
+  }
+
+  messages() {
+    const bytes = Buffer.concat(this.chunks);
+    let chunk = 0;
+    let chunkEnd = this.chunks[0]?.length ?? 0;
+    return splitNatsStream(bytes, this.isTorn).map((payload) => {
+      const end = payload.byteOffset - bytes.byteOffset + payload.length;
+      while (chunkEnd < end) chunkEnd += this.chunks[++chunk].length;
+      return { payload, arrivedNs: this.#times[chunk] };
+    });
+  }
+}
+
+const connections = [];
+let isEnded = false;
 
 /** A NATS client of one subscription: a library would parse every message while the clock runs. */
 function subscribeNats() {
@@ -43,9 +95,9 @@ function subscribeNats() {
   const socket = connect(Number(port), hostname);
   const options = { verbose: false, pedantic: false, lang: 'bench', version: '1', protocol: 1 };
   socket.write(`CONNECT ${JSON.stringify(options)}\r\nSUB ${subject} 1\r\nPING\r\n`);
-  const chunks = [];
+  const connection = new Connection();
+  connections.push(connection);
   let isSubscribed = false;
-  let isEnded = false;
   let seam = Buffer.alloc(0);
   socket.on('data', (chunk) => {
     if (!isSubscribed) {
@@ -53,13 +105,20 @@ function subscribeNats() {
       if (isSubscribed) say({ subscribed: true });
       return;
     }
-    chunks.push(chunk);
+    connection.add(chunk);
+    begin();
     const wide = END_BYTES.length - 1;
     const joint = Buffer.concat([seam, chunk.subarray(0, wide)]);
     seam = Buffer.concat([seam, chunk.subarray(-wide)]).subarray(-wide);
     if (isEnded || !(chunk.includes(END_BYTES) || joint.includes(END_BYTES))) return;
     isEnded = true;
-    void finish(() => splitNatsStream(Buffer.concat(chunks)));
+    void finish(() => connections.flatMap((one) => one.messages()));
+  });
+  if (!values.reconnect) return;
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    connection.isTorn = true;
+    if (!isEnded) setTimeout(subscribeNats, RECONNECT_MS);
   });
 }
 
@@ -73,9 +132,10 @@ async function subscribeZmq() {
   const messages = [];
   for await (const frames of socket) {
     // Version and length stand in front of an envelope.
-    const envelope = frames.at(-1).subarray(5);
-    messages.push(envelope);
-    if (envelope.includes(END_BYTES)) break;
+    const payload = frames.at(-1).subarray(5);
+    messages.push({ payload, arrivedNs: process.hrtime.bigint() });
+    begin();
+    if (payload.includes(END_BYTES)) break;
   }
   await finish(() => messages);
 }
