@@ -46,19 +46,21 @@ export async function withEngine(args, use) {
 }
 
 /**
- * One run of one relay. `command` is what the engine is told; `before` and `during` are given the relay, before the clock
- * runs and while it does.
+ * One run of one relay. `command` is what the engine is told. `before` is given the relay before the clock runs; `during`
+ * while it does, and whether it still does, and resolves with more figures.
  */
 export async function measureRun(start, context, options = {}) {
   const { command = 'go', subscriberFlags = [], before, during } = options;
   const { engine, stream, plane, natsUrl } = context;
   engine.tell('open');
-  const { endpoint } = await engine.hear((message) => message.endpoint !== undefined);
+  const opened = await engine.hear(({ endpoint }) => endpoint !== undefined);
   const subscribed = (address) => subscribe(plane, address, subscriberFlags);
   // A NATS subscriber has to be there first; one of the ZMQ plane needs an address to connect to.
   const early = plane === 'nats' ? await subscribed(new URL(natsUrl).host) : null;
   const { blockSize, batches } = stream;
-  const relay = await start({ ...context, engineEndpoint: endpoint, blockSize, batches });
+  const engineEndpoint = opened.endpoint;
+  const { replayEndpoint } = opened;
+  const relay = await start({ ...context, engineEndpoint, replayEndpoint, blockSize, batches });
   const subscriber = early ?? (await subscribed(relay.planeEndpoint));
   try {
     await engine.hear((message) => message.subscribed);
@@ -67,10 +69,14 @@ export async function measureRun(start, context, options = {}) {
     const { pid } = relay.program;
     const cpuBefore = cpuSeconds(pid);
     engine.tell(command);
-    const noted = await during?.(relay);
+    let isRunning = true;
+    const noting = during?.(relay, () => isRunning);
     const { startNs, sentNs, lateMs } = await engine.hear(({ sentNs }) => sentNs !== undefined);
-    const { endNs, ...received } = await subscriber.hear((message) => message.endNs !== undefined);
+    const { endNs } = await subscriber.hear((message) => message.endNs !== undefined);
     const cpu = cpuSeconds(pid) - cpuBefore;
+    isRunning = false;
+    const noted = await noting;
+    const received = await subscriber.hear(({ messages }) => messages !== undefined);
     if (received.fault) throw new Error(`${stream.name}: ${received.fault}`);
     const seconds = Number(BigInt(endNs) - BigInt(startNs)) / 1e9;
     return {
@@ -92,7 +98,7 @@ export async function measureRun(start, context, options = {}) {
   }
 }
 
-async function subscribe(plane, address, flags) {
+export async function subscribe(plane, address, flags = []) {
   const args = [scriptPath('subscriber.mjs'), plane, address, ...flags];
   const subscriber = new Program(process.execPath, args);
   await subscriber.hear(({ subscribed }) => subscribed);

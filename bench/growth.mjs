@@ -4,8 +4,8 @@
  *   node bench/growth.mjs [--quick]
  *
  * live     blocks that are held, in sequences that grow and are evicted at random (live-blocks.mjs)
- * ranks    relays side by side in one process, in turn, RANK_BLOCKS each
- * event    blocks of an event; a batch stores one event and removes one in one event
+ * ranks    relays side by side in one process, in turn, RANKS_BLOCKS together
+ * event    blocks of an event; a batch stores one event and removes one in one event, and HELD_BLOCKS stay
  * block    tokens of a block; batches as for `event`, of EVENT_BLOCKS
  *
  * Times    are of the CPU, the median of ROUNDS, without the making of the batches, in code that is warm. Each live size runs in a process
@@ -28,11 +28,11 @@ const LIVE = [10_000, 100_000, 1_000_000, 5_000_000];
 /** Most times the cost at the smallest that a size may have; null where nothing is promised. */
 const LIVE_GOALS = [null, 1.5, 1.5, 2];
 const RANKS = [1, 2, 4, 8];
-const RANK_BLOCKS = 20_000;
+const RANKS_BLOCKS = 100_000;
 const EVENT_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 const BLOCK_SIZES = [16, 32, 64, 128, 256, 512];
 const EVENT_BLOCKS = 8;
-const HELD_EVENTS = 64;
+const HELD_BLOCKS = 16_384;
 
 const WARM_UP_BATCHES = 4000;
 const ROUNDS = 9;
@@ -68,7 +68,7 @@ function measureLive(blocks) {
 function measureRanks() {
   return RANKS.map((count) => {
     const ranks = Array.from({ length: count }, (_, dpRank) => {
-      const live = new LiveBlocks(RANK_BLOCKS, { dpRank, seed: dpRank + 1 });
+      const live = new LiveBlocks(RANKS_BLOCKS / count, { dpRank, seed: dpRank + 1 });
       return { live, relay: createRelay(16) };
     });
     for (const { live, relay } of ranks) for (const frames of live.fill()) relay.push(frames);
@@ -87,20 +87,24 @@ function measureRanks() {
   });
 }
 
-/** Batches that store one event of a chain, and remove that of HELD_EVENTS before. */
+/** Batches that store one event of a chain, and remove the oldest once HELD_BLOCKS are held. */
 function eventMaker(eventBlocks, blockSize) {
   const random = seeded(1);
   const writer = new BatchWriter();
-  const held = [];
+  const heldEvents = HELD_BLOCKS / eventBlocks;
+  // A ring: the oldest is where the next one goes.
+  const held = new Array(heldEvents).fill(null);
+  let next = 0;
   return (count) =>
     Array.from({ length: count }, () => {
       const hashes = Array.from({ length: eventBlocks }, () => ({ high: random(), low: random() }));
       const tokens = Array.from({ length: eventBlocks * blockSize }, () => random() % 150_000);
-      const evicted = held.length === HELD_EVENTS ? held.shift() : null;
+      const evicted = held[next];
       writer.start(evicted === null ? 1 : 2);
       if (evicted !== null) writer.removed(...evicted.reverse());
       writer.stored(hashes, null, tokens, blockSize);
-      held.push(hashes);
+      held[next] = hashes;
+      next = (next + 1) % heldEvents;
       return { frames: writer.finish(), blocks: eventBlocks * (evicted === null ? 1 : 2) };
     });
 }
@@ -112,8 +116,9 @@ function measureEvents(shapes) {
   return shapes.map(({ eventBlocks, blockSize }) => {
     const relay = createRelay(blockSize);
     const make = eventMaker(eventBlocks, blockSize);
-    const round = Math.max(HELD_EVENTS, Math.ceil(ROUND_TOKENS / (eventBlocks * blockSize)));
+    const round = Math.ceil(ROUND_TOKENS / (eventBlocks * blockSize));
     const push = ({ frames }) => relay.push(frames);
+    for (const batch of make(HELD_BLOCKS / eventBlocks)) push(batch);
     play(make(round), push);
     const ns = roundsOf(() => play(make(round), push));
     relay.stop();

@@ -20,6 +20,7 @@ const LEAD_S = 0.5;
 const PERCENTILES = { p50Ms: 0.5, p99Ms: 0.99, p999Ms: 0.999 };
 /** What 80 % of a quick relay's rate needs for RUN_S. */
 const BATCHES = { decode: 60_000, prefill: 20_000 };
+export const LATENCY_STREAMS = Object.keys(BATCHES);
 const QUICK_BATCHES = { decode: 8000, prefill: 2400 };
 
 /** `{stream, plane, sustained, runs}`; `onRun` is told of each run. */

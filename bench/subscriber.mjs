@@ -7,8 +7,8 @@
  *   ... --arrivals FILE   leaves in FILE, for each stored block, its hash and when its message had arrived, both u64
  *   ... --reconnect       NATS may go away and come back; what comes twice counts once
  *
- * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), and one when
- *          the block that ends a stream has come: when that was (`endNs`), and what all messages held (received.mjs).
+ * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), one when the
+ *          block that ends a stream has come (`endNs`), and then what all messages held (received.mjs).
  * Costs    a copy of the bytes from the socket and one search in them; nothing is parsed meanwhile, so
  *          that a measurement on few cores is not one of this process.
  */
@@ -48,19 +48,19 @@ function begin() {
 
 /** `take` gives `{payload, arrivedNs}` of each message. */
 async function finish(take) {
-  const endNs = String(process.hrtime.bigint());
+  say({ endNs: String(process.hrtime.bigint()) });
   await sleep(TAIL_MS);
   const arrived = take();
   const payloads = arrived.map(({ payload }) => payload);
-  if (values.bytes) return say({ endNs, ...countOf(payloads) });
-  if (values.reconnect) return say({ endNs, ...contentOf(distinct(payloads)) });
-  if (values.arrivals === undefined) return say({ endNs, ...contentOf(payloads) });
+  if (values.bytes) return say(countOf(payloads));
+  if (values.reconnect) return say(contentOf(distinct(payloads)));
+  if (values.arrivals === undefined) return say(contentOf(payloads));
   const words = [];
   const content = contentOf(payloads, (hash, message) => {
     words.push(BigInt(hash), arrived[message].arrivedNs);
   });
   writeFileSync(values.arrivals, BigUint64Array.from(words));
-  return say({ endNs, ...content });
+  return say(content);
 }
 
 /** What one connection to NATS has brought; a message has arrived with the chunk that holds its end. */
