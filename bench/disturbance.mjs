@@ -1,13 +1,18 @@
 /**
- * What a disturbance costs kvrelay, on the decode stream over NATS, each beside the same run without it.
+ * What a disturbance costs kvrelay, on the decode stream over NATS, each beside the same stream without it. At full speed:
  *
- *   replay      LOST batches of each EVERY do not come and have to be asked for, with the stream at full speed
- *   dump        HELD_BLOCKS more are held, and a router takes one dump after another meanwhile; beside it the same
- *               with nobody who asks
- *   NATS away   the server is killed in a paced stream, and started again after AWAY_MS
+ *   a replay         LOST batches of each EVERY do not come and have to be asked for
+ *   held, a dump     HELD_BLOCKS more are held, and a router takes a dump when the stream begins; beside `held`
  *
- * Lost       blocks: how many fewer the subscriber has seen than in the run without, which must be none. Messages that are
- *            sent anew it sees twice, and passes over the second.
+ * and paced:
+ *
+ *   held, dumps      the same with one dump after another
+ *   NATS away        the server is killed, and started again after AWAY_MS
+ *
+ * Silence    the longest time in which nothing came at the subscriber; shorter ones than 5 ms count as none.
+ * Lost       blocks: how many fewer the subscriber has seen than without, which has to be none but for a dump at full speed:
+ *            there, what waits for the router may outgrow the outbox, and a router asks for what is missing.
+ *            Messages that are sent anew it sees twice, and passes over the second.
  * Behind     time from the engine's last send to the last event at the subscriber.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -44,9 +49,8 @@ export async function measureDisturbances(bed, onRun) {
       for (let pair = 0; pair < bed.pairs; pair++) {
         for (const [disturbance, measure] of Object.entries(DISTURBANCES)) {
           const run = { disturbance, ...(await measure(context)) };
-          if (run.fault) throw new Error(`${disturbance}: ${run.fault}`);
-          const beside = runs.findLast((other) => other.disturbance === BESIDE[disturbance]);
-          run.lostBlocks = (beside ?? run).blocks - run.blocks;
+          const beside = runs.findLast((other) => other.disturbance === BESIDE[disturbance]) ?? run;
+          run.lostBlocks = beside.blocks - beside.held + run.held - run.blocks;
           runs.push(run);
           onRun(run);
         }
@@ -60,17 +64,26 @@ export async function measureDisturbances(bed, onRun) {
 
 const DISTURBANCES = {
   none: (context) => measured(context, startKvrelay),
-  replay: (context) => measured(context, withReplay, { command: `lossy ${EVERY} ${LOST}` }),
-  'blocks held': (context) => measured(context, startKvrelay, { before: holding(context) }),
-  'blocks held, dumps': (context) =>
-    measured(context, startKvrelay, { before: holding(context), during: takeDumps }),
-  paced: (context) => measurePaced(context, null),
-  'paced, NATS away': (context) => measurePaced(context, goAway),
+  'a replay': (context) => measured(context, withReplay, { command: `lossy ${EVERY} ${LOST}` }),
+  held: (context) => measured(context, startKvrelay, { before: holding(context) }),
+  'held, a dump': (context) => {
+    const options = { before: holding(context), during: dumping(() => false), mayLose: true };
+    return measured(context, startKvrelay, options);
+  },
+  paced: (context) => measurePaced(context),
+  'paced, held, dumps': (context) => {
+    const during = (_, relay, isRunning) => dumping(isRunning)(relay);
+    return measurePaced(context, { before: holding(context), during });
+  },
+  'paced, NATS away': (context) => {
+    return measurePaced(context, { during: (broker) => goAway(broker, context) });
+  },
 };
 
 const BESIDE = {
-  replay: 'none',
-  'blocks held, dumps': 'blocks held',
+  'a replay': 'none',
+  'held, a dump': 'held',
+  'paced, held, dumps': 'paced',
   'paced, NATS away': 'paced',
 };
 
@@ -81,16 +94,18 @@ function withReplay(options) {
 async function measured(context, start, options = {}) {
   const run = await measureRun(start, context, options);
   const { seconds, sendSeconds, cpuSeconds, peakMemoryBytes, messages, events, blocks } = run;
-  const { dumps, dumpMs, dumpBytes, fault } = run;
+  const { held = 0, longestSilenceMs, dumps, dumpMs, dumpBytes, fault } = run;
   return {
     batchesPerSecond: (options.batches ?? context.stream.batches) / seconds,
     seconds,
     behindSeconds: seconds - sendSeconds,
+    longestSilenceMs,
     cpuSeconds,
     peakMemoryBytes,
     messages,
     events,
     blocks,
+    held,
     fault,
     ...(dumps !== undefined && { dumps, dumpMs, dumpBytes }),
   };
@@ -104,7 +119,7 @@ function holding({ engine, isQuick }) {
     const deadlineMs = performance.now() + HOLD_MS;
     for (;;) {
       const { ranks } = await relay.readStatus();
-      if (ranks[0].blocks.device >= held && ranks[0].queues.outbox === 0) return;
+      if (ranks[0].blocks.device >= held && ranks[0].queues.outbox === 0) return { held };
       if (performance.now() > deadlineMs)
         throw new Error('kvrelay does not come to hold the blocks');
       await sleep(LOOK_MS);
@@ -112,21 +127,23 @@ function holding({ engine, isQuick }) {
   };
 }
 
-/** One after another while `isRunning`. */
-async function takeDumps(relay, isRunning) {
-  const status = await relay.readStatus();
-  const taken = [];
-  while (isRunning()) taken.push(await takeDump(status));
-  if (taken.length === 0) return { dumps: 0 };
-  return {
-    dumps: taken.length,
-    dumpMs: median(taken.map(({ ms }) => ms)),
-    dumpBytes: Math.max(...taken.map(({ bytes }) => bytes)),
+/** Takes one dump, and others after it while `isMore`. */
+function dumping(isMore) {
+  return async (relay) => {
+    const status = await relay.readStatus();
+    const taken = [];
+    do taken.push(await takeDump(status));
+    while (isMore());
+    return {
+      dumps: taken.length,
+      dumpMs: median(taken.map(({ ms }) => ms)),
+      dumpBytes: Math.max(...taken.map(({ bytes }) => bytes)),
+    };
   };
 }
 
 /** On a server of its own, since it may have to come back under the same address. */
-async function measurePaced(context, disturb) {
+async function measurePaced(context, { before, during } = {}) {
   const { serverPath, stream, file } = context;
   const broker = { running: await startBroker(serverPath) };
   const natsUrl = broker.running.url;
@@ -136,7 +153,8 @@ async function measurePaced(context, disturb) {
       batches: most,
       command: `pace ${PACED_BATCHES_A_SECOND} ${most} ${file}`,
       subscriberFlags: ['--reconnect'],
-      ...(disturb !== null && { during: () => disturb(broker, context) }),
+      before,
+      ...(during && { during: (relay, isRunning) => during(broker, relay, isRunning) }),
     });
   } finally {
     await broker.running.stop();
@@ -158,18 +176,27 @@ export function disturbanceTable(runs) {
     const own = runs.filter(({ disturbance }) => disturbance === name);
     const of = (figure) => median(own.map((run) => run[figure]));
     const dumps =
-      own[0].dumps === undefined ? '' : `${of('dumps')} in ${Math.round(of('dumpMs'))} ms each`;
+      own[0].dumps === undefined ? 'none' : `${of('dumps')} in ${Math.round(of('dumpMs'))} ms each`;
     return [
       name,
       Math.round(of('batchesPerSecond')),
       Number(of('seconds').toFixed(2)),
       Number(of('behindSeconds').toFixed(2)),
+      Math.round(of('longestSilenceMs')),
       Number(of('cpuSeconds').toFixed(2)),
       Math.round(of('peakMemoryBytes') / 2 ** 20),
       own.reduce((sum, { lostBlocks }) => sum + lostBlocks, 0),
       dumps,
     ];
   });
-  const figures = ['batches/s', 'seconds', 'behind, s', 'CPU s', 'peak MiB', 'blocks lost'];
+  const figures = [
+    'batches/s',
+    'seconds',
+    'behind, s',
+    'silence, ms',
+    'CPU s',
+    'peak MiB',
+    'blocks lost',
+  ];
   return table(['disturbance', ...figures, 'dumps'], rows);
 }

@@ -116,6 +116,7 @@ async function lossy(every, lost) {
 async function pace(batchesPerSecond, most, file) {
   const rate = Number(batchesPerSecond);
   const end = Math.min(Number(most), batches.length);
+  const first = run.length - messages.length;
   const left = new BigUint64Array(2 * end);
   const startNs = process.hrtime.bigint();
   let lateNs = 0;
@@ -126,11 +127,11 @@ async function pace(batchesPerSecond, most, file) {
       const nowNs = process.hrtime.bigint();
       left.set([(BigInt(high) << 32n) | BigInt(low), nowNs], 2 * at);
       lateNs = Math.max(lateNs, Number(nowNs - startNs) - (at * 1e9) / rate);
-      await socket.send(batches[at].frames);
+      await socket.send(run[first + at]);
     }
     await sleep(1);
   }
-  await socket.send(endFrames(end, stream.blockSize));
+  await socket.send(endFrames(first + end, stream.blockSize));
   const sentNs = process.hrtime.bigint();
   writeFileSync(file, left);
   say({ startNs: String(startNs), sentNs: String(sentNs), lateMs: lateNs / 1e6 });

@@ -8,7 +8,8 @@
  *   ... --reconnect       NATS may go away and come back; what comes twice counts once
  *
  * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), one when the
- *          block that ends a stream has come (`endNs`), and then what all messages held (received.mjs).
+ *          block that ends a stream has come (`endNs`), and then what all messages held (received.mjs) and the `silences`
+ *          in which none came.
  * Costs    a copy of the bytes from the socket and one search in them; nothing is parsed meanwhile, so
  *          that a measurement on few cores is not one of this process.
  */
@@ -25,6 +26,8 @@ const TAIL_MS = 100;
 /** A subscription follows the handshake at once, but nothing tells when it has arrived. */
 const SUBSCRIBED_MS = 100;
 const RECONNECT_MS = 20;
+/** Shorter ones are not told of. */
+const SILENCE_NS = 5_000_000n;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -40,27 +43,34 @@ function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-let hasBegun = false;
-function begin() {
-  if (!hasBegun) say({ firstNs: String(process.hrtime.bigint()) });
-  hasBegun = true;
+let lastNs = null;
+const silences = [];
+
+/** The time of an arrival, which is taken note of. */
+function arrived() {
+  const nowNs = process.hrtime.bigint();
+  if (lastNs === null) say({ firstNs: String(nowNs) });
+  else if (nowNs - lastNs > SILENCE_NS) {
+    silences.push({ fromNs: String(lastNs), ms: Number(nowNs - lastNs) / 1e6 });
+  }
+  lastNs = nowNs;
+  return nowNs;
 }
 
 /** `take` gives `{payload, arrivedNs}` of each message. */
 async function finish(take) {
   say({ endNs: String(process.hrtime.bigint()) });
+  const heard = [...silences];
   await sleep(TAIL_MS);
-  const arrived = take();
-  const payloads = arrived.map(({ payload }) => payload);
-  if (values.bytes) return say(countOf(payloads));
-  if (values.reconnect) return say(contentOf(distinct(payloads)));
-  if (values.arrivals === undefined) return say(contentOf(payloads));
+  const taken = take();
+  const payloads = taken.map(({ payload }) => payload);
   const words = [];
-  const content = contentOf(payloads, (hash, message) => {
-    words.push(BigInt(hash), arrived[message].arrivedNs);
-  });
-  writeFileSync(values.arrivals, BigUint64Array.from(words));
-  return say(content);
+  const onStored = (hash, message) => words.push(BigInt(hash), taken[message].arrivedNs);
+  const look = values.arrivals === undefined ? undefined : onStored;
+  const unique = values.reconnect ? distinct(payloads) : payloads;
+  const content = values.bytes ? countOf(payloads) : contentOf(unique, look);
+  if (look !== undefined) writeFileSync(values.arrivals, BigUint64Array.from(words));
+  say({ ...content, silences: heard });
 }
 
 /** What one connection to NATS has brought; a message has arrived with the chunk that holds its end. */
@@ -71,7 +81,7 @@ class Connection {
 
   add(chunk) {
     this.chunks.push(chunk);
-    this.#times.push(process.hrtime.bigint());
+    this.#times.push(arrived());
   }
 
   messages() {
@@ -106,7 +116,6 @@ function subscribeNats() {
       return;
     }
     connection.add(chunk);
-    begin();
     const wide = END_BYTES.length - 1;
     const joint = Buffer.concat([seam, chunk.subarray(0, wide)]);
     seam = Buffer.concat([seam, chunk.subarray(-wide)]).subarray(-wide);
@@ -133,8 +142,7 @@ async function subscribeZmq() {
   for await (const frames of socket) {
     // Version and length stand in front of an envelope.
     const payload = frames.at(-1).subarray(5);
-    messages.push({ payload, arrivedNs: process.hrtime.bigint() });
-    begin();
+    messages.push({ payload, arrivedNs: arrived() });
     if (payload.includes(END_BYTES)) break;
   }
   await finish(() => messages);
