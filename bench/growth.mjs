@@ -8,8 +8,8 @@
  * event    blocks of an event; a batch stores one event and removes one in one event, and HELD_BLOCKS stay
  * block    tokens of a block; batches as for `event`, of EVENT_BLOCKS
  *
- * Times    are of the CPU, the median of ROUNDS, without the making of the batches, in code that is warm. Each live size runs in a process
- *          of its own, since the kernel's memory never shrinks.
+ * Times    are of the CPU, all threads, without the making of the batches, in code that is warm: medians of ROUNDS. Each
+ *          live size runs in a process of its own, since the kernel's memory never shrinks.
  * Memory   is the kernel's (index, counts, lists), over the blocks held.
  * Prints   tables; a parent process gets the figures as a message.
  */
@@ -22,7 +22,6 @@ import { LiveBlocks } from './live-blocks.mjs';
 import { createRelay } from './relay-in-process.mjs';
 import { median, table } from './report.mjs';
 import { seeded } from './seeded.mjs';
-import { threadNs } from './thread-time.mjs';
 
 const LIVE = [10_000, 100_000, 1_000_000, 5_000_000];
 /** Most times the cost at the smallest that a size may have; null where nothing is promised. */
@@ -38,14 +37,15 @@ const WARM_UP_BATCHES = 4000;
 const ROUNDS = 9;
 const ROUND_BATCHES = 2000;
 /** Of a round of an event or block size, so that all take about as long. */
-const ROUND_TOKENS = 500_000;
+const ROUND_TOKENS = 1_000_000;
 
 /** Nanoseconds a block that it takes to push all the batches. */
 function play(batches, push) {
-  const start = threadNs();
+  const before = process.cpuUsage();
   for (const batch of batches) push(batch);
+  const { user, system } = process.cpuUsage(before);
   const blocks = batches.reduce((sum, batch) => sum + batch.blocks, 0);
-  return (threadNs() - start) / blocks;
+  return ((user + system) * 1000) / blocks;
 }
 
 function roundsOf(measureOne) {
