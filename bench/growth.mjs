@@ -52,6 +52,11 @@ function roundsOf(measureOne) {
   return median(Array.from({ length: ROUNDS }, measureOne));
 }
 
+/** A stream that a relay takes for another one would be measured for nothing. */
+function checkHeld(relay, blocks) {
+  if (relay.held !== blocks) throw new Error(`${relay.held} blocks are held, not ${blocks}`);
+}
+
 function measureLive(blocks) {
   const relay = createRelay(16);
   const before = kernelBytesTaken();
@@ -62,6 +67,7 @@ function measureLive(blocks) {
   const push = ({ frames }) => relay.push(frames);
   play(live.steps(WARM_UP_BATCHES), push);
   const ns = roundsOf(() => play(live.steps(ROUND_BATCHES), push));
+  checkHeld(relay, live.size);
   return [{ blocks, held: live.size, nsPerBlock: ns, bytesPerBlock: bytes / filled }];
 }
 
@@ -82,7 +88,10 @@ function measureRanks() {
     const push = ({ frames, relay }) => relay.push(frames);
     play(stepsOf(WARM_UP_BATCHES), push);
     const ns = roundsOf(() => play(stepsOf(ROUND_BATCHES), push));
-    for (const { relay } of ranks) relay.stop();
+    for (const { live, relay } of ranks) {
+      checkHeld(relay, live.size);
+      relay.stop();
+    }
     return { ranks: count, nsPerBlock: ns };
   });
 }
@@ -121,6 +130,7 @@ function measureEvents(shapes) {
     for (const batch of make(HELD_BLOCKS / eventBlocks)) push(batch);
     play(make(round), push);
     const ns = roundsOf(() => play(make(round), push));
+    checkHeld(relay, HELD_BLOCKS);
     relay.stop();
     return { eventBlocks, blockSize, nsPerBlock: ns };
   });

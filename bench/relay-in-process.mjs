@@ -45,6 +45,10 @@ export function createRelay(blockSize) {
   const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
   return {
     sink,
+    /** Blocks that it counts as held. */
+    get held() {
+      return metrics.trackedBlocks.device;
+    },
     push(frames) {
       const message = readFrames(frames, 'safe');
       arena.reset();
