@@ -23,6 +23,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { endWithUs } from '../bench/processes.mjs';
@@ -31,6 +32,7 @@ import { ensureBuilt, ensureInstalled, fail, ROOT, say } from './setup.mjs';
 
 // No collection may fall between two heap readings, or garbage would be counted too low.
 const HEAP_FLAGS = ['--expose-gc', '--max-semi-space-size=1024', '--min-semi-space-size=1024'];
+const QUIET_SHARE = 0.1;
 /** Beside the streams. */
 const PARTS = ['latency', 'disturbance', 'start-up', 'growth', 'index'];
 const CACHE = resolve(process.env.KVRELAY_CACHE_DIR || join(ROOT, '.cache'));
@@ -88,6 +90,20 @@ function measureApart(name, nodeFlags, flags) {
       settle(figures);
     });
   });
+}
+
+/** Share of all cores that others use, 0 to 1, over a second in which the bench does nothing. */
+async function busyShare() {
+  const times = () => {
+    const all = cpus().map((core) => core.times);
+    const idle = all.reduce((sum, core) => sum + core.idle, 0);
+    const spent = all.flatMap(Object.values).reduce((sum, ms) => sum + ms, 0);
+    return { idle, spent };
+  };
+  const before = times();
+  await sleep(1000);
+  const after = times();
+  return 1 - (after.idle - before.idle) / (after.spent - before.spent);
 }
 
 /** Streams and parts that are asked for. */
@@ -154,12 +170,18 @@ const pairs = Number(options.pairs ?? (options.quick ? 1 : 5));
 if (!Number.isInteger(pairs) || pairs < 1) fail('--pairs takes a number of 1 or more');
 const morePairs = options.pairs === undefined ? Math.ceil(pairs / 3) : pairs;
 
+const busyBefore = await busyShare();
+if (busyBefore > QUIET_SHARE) {
+  say(`others use ${Math.round(busyBefore * 100)} % of this machine: times will be too long`);
+}
+const startMs = performance.now();
 const figures = {
   node: process.version,
   machine: {
     cpu: cpus()[0]?.model,
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),
+    busyBefore: Number(busyBefore.toFixed(2)),
   },
   startedAt: new Date().toISOString(),
   isQuick: options.quick,
@@ -175,4 +197,5 @@ const figures = {
 };
 mkdirSync(dirname(resolve(options.out)), { recursive: true });
 writeFileSync(options.out, `${JSON.stringify(figures, null, 2)}\n`);
-say(`figures are in ${options.out}`);
+const minutes = (performance.now() - startMs) / 60_000;
+say(`${minutes.toFixed(1)} minutes; figures are in ${options.out}`);
