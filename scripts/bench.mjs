@@ -150,6 +150,9 @@ async function measureProcesses() {
     const named = LATENCY_STREAMS.filter((name) => streams.includes(name));
     measured.latency = await runs.latency(named.length > 0 ? named : LATENCY_STREAMS, morePairs);
   }
+  if (options.only !== undefined && !isNats && (has('disturbance') || has('start-up'))) {
+    say('disturbance and start-up of relays are measured on the NATS plane only');
+  }
   if (has('disturbance') && isNats) measured.disturbances = await runs.disturbances(morePairs);
   if (has('start-up') && isNats) measured.starts = await runs.starts(pairs);
   await broker?.stop();
