@@ -40,18 +40,18 @@ export class BatchWriter {
     this.#nil();
   }
 
-  removed(hash) {
+  removed(...hashes) {
     this.#array(4);
     this.#text('BlockRemoved');
-    this.#array(1);
-    this.#hash(hash);
+    this.#array(hashes.length);
+    for (const hash of hashes) this.#hash(hash);
     this.#text('GPU');
     this.#unsigned(0);
   }
 
-  /** The batch, of rank 0, as three frames: no topic, the next sequence number, the payload. */
-  finish() {
-    this.#unsigned(0);
+  /** The batch of a rank as three frames: no topic, the next sequence number, the payload. */
+  finish(dpRank = 0) {
+    this.#unsigned(dpRank);
     const sequence = Buffer.alloc(8);
     sequence.writeBigUInt64BE(BigInt(this.#sequence++));
     const payload = Buffer.from(this.#buffer.subarray(0, this.#length));

@@ -15,54 +15,72 @@ const SETTLE_MS = 300;
 
 /** `{stream, plane, runs}` of one stream; `onRun` is told of each run. */
 export async function measureStream(name, bed, onRun) {
-  const { isQuick, pairs } = bed;
-  const engine = new Program(process.execPath, [
-    scriptPath('engine.mjs'),
-    name,
-    ...(isQuick ? ['--quick'] : []),
-  ]);
-  try {
-    const stream = await engine.hear(({ batches }) => batches !== undefined);
+  return await withEngine([name, ...(bed.isQuick ? ['--quick'] : [])], async (engine, stream) => {
     const context = { ...bed, engine, stream };
     const runs = [];
-    const measured = async (relay, start, isFloor) => {
-      const run = { relay, ...(await measureRun(start, context, isFloor)) };
+    const measured = async (relay, start, options) => {
+      const run = { relay, ...(await measureRun(start, context, options)) };
       runs.push(run);
       onRun(stream, run);
       return run;
     };
-    for (let pair = 0; pair < pairs; pair++) {
-      const ours = await measured('kvrelay', startKvrelay, false);
-      if (bed.python !== null) await measured('dynamo', startDynamo, false);
+    for (let pair = 0; pair < bed.pairs; pair++) {
+      const ours = await measured('kvrelay', startKvrelay);
+      if (bed.python !== null) await measured('dynamo', startDynamo);
       context.messageBytes = Math.round(ours.bytes / stream.batches);
-      await measured('floor', startFloor, true);
+      await measured('floor', startFloor, { subscriberFlags: ['--bytes'] });
     }
     checkSameEvents(name, runs);
     return { stream, plane: bed.plane, runs };
+  });
+}
+
+/** Runs `use` with an engine of these arguments, and with what it says of its stream. */
+export async function withEngine(args, use) {
+  const engine = new Program(process.execPath, [scriptPath('engine.mjs'), ...args]);
+  try {
+    return await use(engine, await engine.hear(({ batches }) => batches !== undefined));
   } finally {
     await engine.stop();
   }
 }
 
-async function measureRun(start, context, isFloor) {
+/**
+ * One run of one relay. `command` is what the engine is told. `before` is given the relay before the clock runs; `during`
+ * while it does, and whether it still does; both may resolve with more figures. Without `mayLose`, a hole in the numbers is
+ * an error.
+ */
+export async function measureRun(start, context, options = {}) {
+  const { command = 'go', subscriberFlags = [], before, during, mayLose = false } = options;
   const { engine, stream, plane, natsUrl } = context;
   engine.tell('open');
-  const { endpoint } = await engine.hear((message) => message.endpoint !== undefined);
-  const options = { ...context, engineEndpoint: endpoint };
+  const opened = await engine.hear(({ endpoint }) => endpoint !== undefined);
+  const subscribed = (address) => subscribe(plane, address, subscriberFlags);
   // A NATS subscriber has to be there first; one of the ZMQ plane needs an address to connect to.
-  const early = plane === 'nats' ? await subscribe(plane, new URL(natsUrl).host, isFloor) : null;
-  const relay = await start({ ...options, blockSize: stream.blockSize, batches: stream.batches });
-  const subscriber = early ?? (await subscribe(plane, relay.planeEndpoint, isFloor));
+  const early = plane === 'nats' ? await subscribed(new URL(natsUrl).host) : null;
+  const { blockSize, batches } = stream;
+  const engineEndpoint = opened.endpoint;
+  const { replayEndpoint } = opened;
+  const relay = await start({ ...context, engineEndpoint, replayEndpoint, blockSize, batches });
+  const subscriber = early ?? (await subscribed(relay.planeEndpoint));
   try {
-    await engine.hear(({ subscribed }) => subscribed);
+    await engine.hear((message) => message.subscribed);
+    const found = await before?.(relay);
     await sleep(SETTLE_MS);
     const { pid } = relay.program;
     const cpuBefore = cpuSeconds(pid);
-    engine.tell('go');
-    const { startNs, sentNs } = await engine.hear((message) => message.startNs !== undefined);
-    const { endNs, ...received } = await subscriber.hear((message) => message.endNs !== undefined);
+    engine.tell(command);
+    let isRunning = true;
+    const noting = during?.(relay, () => isRunning);
+    const { startNs, sentNs, lateMs } = await engine.hear(({ sentNs }) => sentNs !== undefined);
+    const { endNs } = await subscriber.hear((message) => message.endNs !== undefined);
     const cpu = cpuSeconds(pid) - cpuBefore;
-    if (received.fault) throw new Error(`${stream.name}: ${received.fault}`);
+    isRunning = false;
+    const noted = await noting;
+    const heard = await subscriber.hear(({ messages }) => messages !== undefined);
+    const { silences, ...received } = heard;
+    const since = silences.filter(({ fromNs }) => BigInt(fromNs) >= BigInt(startNs));
+    if (received.fault && !mayLose) throw new Error(`${stream.name}: ${received.fault}`);
     const seconds = Number(BigInt(endNs) - BigInt(startNs)) / 1e9;
     return {
       seconds,
@@ -72,6 +90,10 @@ async function measureRun(start, context, isFloor) {
       cpuSeconds: cpu,
       cpuNsPerEvent: (cpu * 1e9) / stream.events,
       peakMemoryBytes: peakMemoryBytes(pid),
+      ...(lateMs !== undefined && { lateMs }),
+      longestSilenceMs: Math.max(0, ...since.map(({ ms }) => ms)),
+      ...found,
+      ...noted,
       ...received,
     };
   } finally {
@@ -81,9 +103,9 @@ async function measureRun(start, context, isFloor) {
   }
 }
 
-async function subscribe(plane, address, isFloor) {
-  const args = [plane, address, ...(isFloor ? ['--bytes'] : [])];
-  const subscriber = new Program(process.execPath, [scriptPath('subscriber.mjs'), ...args]);
+export async function subscribe(plane, address, flags = []) {
+  const args = [scriptPath('subscriber.mjs'), plane, address, ...flags];
+  const subscriber = new Program(process.execPath, args);
   await subscriber.hear(({ subscribed }) => subscribed);
   return subscriber;
 }

@@ -8,69 +8,15 @@
  * counts. Prints tables; a parent process gets the figures as a message.
  */
 import { parseArgs } from 'node:util';
-import { Subject } from 'rxjs';
-import {
-  arena,
-  BatchReader,
-  Publisher,
-  pipeline,
-  RelayMetrics,
-  readFrames,
-} from '../dist/index.js';
+import { configOf, createRelay, NullSink } from './relay-in-process.mjs';
 import { median, table } from './report.mjs';
-import { createIndexer, STAGE_NAMES, timeStages } from './stages.mjs';
+import { STAGE_NAMES, timeStages } from './stages.mjs';
 import { createStream, STREAM_NAMES } from './streams.mjs';
 
 const ROUNDS = 5;
 
 /** Few enough events, at the stream's end, that their garbage fits the young generation. */
 const GARBAGE_EVENTS = 50_000;
-
-class NullSink {
-  maxMessageBytes = Number.POSITIVE_INFINITY;
-  bytes = 0;
-
-  publish(message) {
-    this.bytes += message.envelope.length;
-  }
-}
-
-function configOf(blockSize) {
-  return {
-    blockSize,
-    batchingTimeoutMs: 0,
-    maxBatchBlocks: 128,
-    maxTrackedBlocks: 8_000_000,
-    compat: 'safe',
-    fullReports: false,
-    maxMessageBytes: 1 << 20,
-    imageTokenId: null,
-    videoTokenId: null,
-    publisher: new Publisher({ workerId: 42n, publisherId: 1 }),
-  };
-}
-
-function createRelay(blockSize) {
-  const metrics = new RelayMetrics();
-  const native$ = new Subject();
-  const sink = new NullSink();
-  const config = configOf(blockSize);
-  const indexer = createIndexer(metrics, config.publisher);
-  pipeline(native$, { config, indexer, sink, metrics }).subscribe();
-  const reader = new BatchReader({ compat: 'safe', engine: 'vllm' });
-  return {
-    sink,
-    push(frames) {
-      const message = readFrames(frames, 'safe');
-      arena.reset();
-      native$.next(reader.read(message.payload, performance.now()));
-    },
-    stop() {
-      native$.complete();
-      indexer.free();
-    },
-  };
-}
 
 function runOnce({ batches, blockSize }) {
   const relay = createRelay(blockSize);

@@ -4,16 +4,18 @@ import { Unpackr } from 'msgpackr';
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'bigint' });
 const LINE_END = '\r\n';
 
-/** The payloads of all `MSG` in a whole NATS stream, in order. */
-export function splitNatsStream(bytes) {
+/** The payloads of all `MSG` in a NATS stream, in order; one that is torn may end anywhere. */
+export function splitNatsStream(bytes, isTorn = false) {
   const messages = [];
   for (let at = 0; at < bytes.length; ) {
     const lineEnd = bytes.indexOf(LINE_END, at);
+    if (lineEnd < 0 && isTorn) break;
     if (lineEnd < 0) throw new Error('the NATS stream ends within a line');
     const line = bytes.toString('latin1', at, lineEnd);
     at = lineEnd + 2;
     if (!line.startsWith('MSG ')) continue;
     const length = Number(line.slice(line.lastIndexOf(' ') + 1));
+    if (at + length > bytes.length && isTorn) break;
     if (at + length > bytes.length) throw new Error('the NATS stream ends within a message');
     messages.push(bytes.subarray(at, at + length));
     at += length + 2;
@@ -29,15 +31,32 @@ export function countOf(messages) {
   };
 }
 
-/** Events and blocks in envelopes, and `fault`, what is wrong with their numbers; null where nothing. */
-export function contentOf(messages) {
+/**
+ * Events and blocks in envelopes, and `fault`, what is wrong with their numbers; null where nothing.
+ * `onStored` is told each stored block's hash, and the index of its message.
+ */
+export function contentOf(messages, onStored = () => undefined) {
   const seen = { events: 0, blocks: 0, lastEventId: 0, fault: null };
   for (const [index, message] of messages.entries()) {
     const { sequence, payload } = unpackr.unpack(message);
     if (Number(sequence) !== index) seen.fault ??= `message ${index} has the number ${sequence}`;
-    for (const { event } of unpackr.unpack(payload)) addEvent(seen, event);
+    for (const { event } of unpackr.unpack(payload)) {
+      addEvent(seen, event);
+      for (const { block_hash } of event.data.stored?.blocks ?? []) onStored(block_hash, index);
+    }
   }
   return { ...countOf(messages), ...seen };
+}
+
+/** Each message once: what a plane sends anew after it was away is the same, under its number of before. */
+export function distinct(messages) {
+  const numbers = new Set();
+  return messages.filter((message) => {
+    const { sequence } = unpackr.unpack(message);
+    if (numbers.has(sequence)) return false;
+    numbers.add(sequence);
+    return true;
+  });
 }
 
 function addEvent(seen, { event_id, data }) {

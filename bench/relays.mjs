@@ -18,7 +18,8 @@ export function scriptPath(name) {
 }
 
 /** `kvrelay run` as it comes: `safe`, indexer and HTTP on; only addresses and block size are given. */
-export async function startKvrelay({ engineEndpoint, blockSize, plane, natsUrl, nodeFlags = [] }) {
+export async function startKvrelay(options) {
+  const { engineEndpoint, blockSize, plane, natsUrl, nodeFlags = [], relayFlags = [] } = options;
   const onPlane =
     plane === 'nats'
       ? ['--event-plane', 'nats', '--nats-server', natsUrl]
@@ -29,6 +30,7 @@ export async function startKvrelay({ engineEndpoint, blockSize, plane, natsUrl, 
     '--block-size',
     String(blockSize),
     ...onPlane,
+    ...relayFlags,
   ];
   const args = [...nodeFlags, KVRELAY, 'run', '--http', '127.0.0.1:0', '--log-format', 'json'];
   const program = new Program(process.execPath, [...args, ...flags], { speaksOn: 'stderr' });
@@ -37,6 +39,7 @@ export async function startKvrelay({ engineEndpoint, blockSize, plane, natsUrl, 
   return {
     program,
     planeEndpoint: plane === 'zmq' ? ranks[0].plane_endpoint : null,
+    readStatus: async () => (await fetch(new URL('api/status', http))).json(),
     stop: () => program.stop('SIGTERM'),
   };
 }

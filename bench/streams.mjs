@@ -1,5 +1,6 @@
 /**
- * Seeded engine streams, as frames ready to send: `{frames, events, blocks}` for each batch.
+ * Seeded engine streams, as frames ready to send: `{frames, events, blocks}` for each batch; `last`, in the first two,
+ * is the hash of the last block that it stores, which no other block has.
  *
  * decode     256 sequences; a step stores one block for each of 16 of them, under its true parent; a
  *            full sequence is evicted, last block first, and starts anew
@@ -53,7 +54,8 @@ export function decodeStream(batches, seed = 1) {
       sequences[i].push(stored);
     }
     const events = EVENTS_A_STEP + evicted.length;
-    stream.push({ frames: writer.finish(), events, blocks: events });
+    const last = sequences[first + EVENTS_A_STEP - 1].at(-1);
+    stream.push({ frames: writer.finish(), events, blocks: events, last });
   }
   return stream;
 }
@@ -74,6 +76,7 @@ export function prefillStream(batches, seed = 2) {
       frames: writer.finish(),
       events: 1 + evicted.length,
       blocks: PROMPT_BLOCKS + evicted.length,
+      last: prompt.at(-1),
     });
   }
   return stream;
@@ -89,9 +92,10 @@ const STREAMS = {
 
 export const STREAM_NAMES = Object.keys(STREAMS);
 
-export function createStream(name, isQuick) {
+/** `count` is of batches, or of requests, in place of what a run has. */
+export function createStream(name, isQuick, count = null) {
   const { blockSize, size, quick, make } = STREAMS[name];
-  const batches = make(isQuick ? quick : size);
+  const batches = make(count ?? (isQuick ? quick : size));
   const sum = (of) => batches.reduce((total, batch) => total + of(batch), 0);
   return {
     name,

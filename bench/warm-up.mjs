@@ -3,6 +3,8 @@
  * through a relay without sockets, in a process that has warmed up and in one that has not.
  *
  *   node bench/warm-up.mjs
+ *
+ * Prints a table; a parent process gets the figures as a message.
  */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -53,9 +55,10 @@ async function play(isWarm) {
   return { microseconds, warmUpMs, warmUpCpuMs: (user + system) / 1000 };
 }
 
-if (process.send === undefined) {
-  const run = async (mode) => {
-    const child = fork(fileURLToPath(import.meta.url), [mode]);
+const [mode] = process.argv.slice(2);
+if (mode === undefined) {
+  const run = async (as) => {
+    const child = fork(fileURLToPath(import.meta.url), [as]);
     const [[result]] = await Promise.all([once(child, 'message'), once(child, 'exit')]);
     return result;
   };
@@ -67,9 +70,11 @@ if (process.send === undefined) {
     cold.microseconds[index].toFixed(1),
     warm.microseconds[index].toFixed(1),
   ]);
+  console.log('\nThe first batches, in process\n');
   console.log(table(['batches', 'us/batch, cold', 'us/batch, warm'], rows));
   const [ms, cpuMs] = [warm.warmUpMs, warm.warmUpCpuMs].map(Math.round);
   console.log(`\nwarm-up: ${ms} ms, ${cpuMs} ms of CPU`);
+  process.send?.({ ends: ENDS, cold, warm });
 } else {
-  process.send(await play(process.argv[2] === 'warm'), () => process.disconnect());
+  process.send(await play(mode === 'warm'), () => process.disconnect());
 }

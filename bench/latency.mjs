@@ -1,0 +1,135 @@
+/**
+ * Latency under a paced engine: from a batch's leaving of the engine to the arrival, at the router's side, of the message
+ * with the last block that it stored.
+ *
+ * Sustained  rate of a relay: batches a second of a run in which the engine sends everything at once.
+ * Shares     of a relay's own sustained rate; and, `kvrelay at dynamo's rate`, the same absolute load for both. Dynamo
+ *            at kvrelay's rate would be a queue that grows, and no latency.
+ * Counted    the batches after LEAD_S, or a quarter, of the run, in which compilers are at work on either side of the relay.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { measureRun, withEngine } from './end-to-end.mjs';
+import { startDynamo, startKvrelay } from './relays.mjs';
+import { median, table } from './report.mjs';
+
+const SHARES = [0.1, 0.5, 0.8];
+const RUN_S = 2;
+const LEAD_S = 0.5;
+const PERCENTILES = { p50Ms: 0.5, p99Ms: 0.99, p999Ms: 0.999 };
+/** What 80 % of a quick relay's rate needs for RUN_S. */
+const BATCHES = { decode: 60_000, prefill: 20_000 };
+export const LATENCY_STREAMS = Object.keys(BATCHES);
+const QUICK_BATCHES = { decode: 8000, prefill: 2400 };
+
+/** `{stream, plane, sustained, runs}`; `onRun` is told of each run. */
+export async function measureLatency(name, bed, onRun) {
+  const batches = (bed.isQuick ? QUICK_BATCHES : BATCHES)[name];
+  const folder = mkdtempSync(join(tmpdir(), 'kvrelay-bench-'));
+  try {
+    return await withEngine([name, '--batches', String(batches)], async (engine, stream) => {
+      const context = { ...bed, engine, stream, folder };
+      const sustained = await sustainedRates(context);
+      const runs = [];
+      for (let pair = 0; pair < bed.pairs; pair++) {
+        for (const share of SHARES) {
+          for (const side of sidesOf(sustained)) {
+            const run = await measurePaced(side, share, context);
+            runs.push(run);
+            onRun(run);
+          }
+        }
+      }
+      return { stream: name, plane: bed.plane, sustained, runs };
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Batches a second: medians of as many runs as there are pairs. */
+async function sustainedRates(context) {
+  const rates = { kvrelay: [], dynamo: [] };
+  for (let pair = 0; pair < context.pairs; pair++) {
+    const rateOf = async (start) => {
+      const { seconds } = await measureRun(start, context);
+      return context.stream.batches / seconds;
+    };
+    rates.kvrelay.push(await rateOf(startKvrelay));
+    if (context.python !== null) rates.dynamo.push(await rateOf(startDynamo));
+  }
+  return { kvrelay: median(rates.kvrelay), dynamo: context.python && median(rates.dynamo) };
+}
+
+function sidesOf({ kvrelay, dynamo }) {
+  const own = { relay: 'kvrelay', start: startKvrelay, rate: kvrelay };
+  if (dynamo === null) return [own];
+  return [
+    own,
+    { relay: 'dynamo', start: startDynamo, rate: dynamo },
+    { relay: "kvrelay at dynamo's rate", start: startKvrelay, rate: dynamo },
+  ];
+}
+
+async function measurePaced({ relay, start, rate }, share, context) {
+  const { stream, folder } = context;
+  const [left, arrived] = ['left', 'arrived'].map((name) => join(folder, name));
+  const batchesPerSecond = Math.round(rate * share);
+  const most = Math.min(stream.batches - 1, Math.ceil(batchesPerSecond * RUN_S));
+  const { lateMs, fault } = await measureRun(start, context, {
+    command: `pace ${batchesPerSecond} ${most} ${left}`,
+    subscriberFlags: ['--arrivals', arrived],
+  });
+  if (fault) throw new Error(`${stream.name}: ${fault}`);
+  const samples = latencies(wordsOf(left), wordsOf(arrived));
+  const at = (part) => samples[Math.min(samples.length - 1, Math.floor(part * samples.length))];
+  const percentiles = Object.entries(PERCENTILES).map(([name, part]) => [name, at(part) / 1e6]);
+  return {
+    relay,
+    share,
+    batchesPerSecond,
+    batches: samples.length,
+    ...Object.fromEntries(percentiles),
+    maxMs: samples.at(-1) / 1e6,
+    engineLateMs: lateMs,
+  };
+}
+
+function wordsOf(path) {
+  const { buffer, byteOffset, length } = readFileSync(path);
+  return new BigUint64Array(buffer.slice(byteOffset, byteOffset + length));
+}
+
+/** Nanoseconds of each batch after the lead, least first. */
+function latencies(left, arrived) {
+  const arrivals = new Map();
+  for (let at = 0; at < arrived.length; at += 2) arrivals.set(arrived[at], arrived[at + 1]);
+  const startNs = Number(left[1]);
+  const leadNs = startNs + Math.min(LEAD_S * 1e9, (Number(left.at(-1)) - startNs) / 4);
+  const samples = [];
+  for (let at = 0; at < left.length; at += 2) {
+    if (Number(left[at + 1]) < leadNs) continue;
+    const arrivedNs = arrivals.get(left[at]);
+    if (arrivedNs === undefined) throw new Error('a batch has not arrived');
+    samples.push(Number(arrivedNs - left[at + 1]));
+  }
+  return samples.sort((a, b) => a - b);
+}
+
+/** Medians of the runs. */
+export function latencyTable(measured) {
+  const figures = ['batchesPerSecond', ...Object.keys(PERCENTILES), 'maxMs', 'engineLateMs'];
+  const rows = measured.flatMap(({ stream, plane, runs }) => {
+    const places = new Map(runs.map(({ relay, share }) => [`${share} ${relay}`, { relay, share }]));
+    return [...places.values()].map(({ relay, share }) => {
+      const own = runs.filter((run) => run.relay === relay && run.share === share);
+      const middles = figures.map((figure) => median(own.map((run) => run[figure])));
+      const [rate, ...ms] = middles;
+      const shown = ms.map((value) => Number(value.toFixed(2)));
+      return [stream, plane, `${share * 100} %`, relay, rate, ...shown];
+    });
+  });
+  const head = ['stream', 'plane', 'load', 'relay', 'batches/s', 'p50 ms', 'p99 ms', 'p99.9 ms'];
+  return table([...head, 'greatest ms', 'engine late ms'], rows);
+}
