@@ -50,6 +50,7 @@ export class StreamSubscription {
   #uid = PING_UID;
   #pageRecords: number;
   #failures = 0;
+  #isStopped = false;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   /** Of the answer, or of the next attempt. */
   #cancelTimer: (() => void) | null = null;
@@ -62,6 +63,8 @@ export class StreamSubscription {
   }
 
   takeLink(isLinked: boolean): void {
+    // A link that was being made when it stopped.
+    if (this.#isStopped) return;
     this.#stopTimers();
     if (isLinked) {
       this.#pageRecords = this.#options.pageRecords;
@@ -91,6 +94,7 @@ export class StreamSubscription {
     this.#stopTimers();
     this.#cancelGiveUp?.();
     this.state = 'unlinked';
+    this.#isStopped = true;
   }
 
   #takeBatch(payload: Uint8Array): void {

@@ -310,3 +310,15 @@ test('a stop takes its leave', () => {
   trial.subscription.stop();
   expect(trial.sentLines()).toEqual(['cancel']);
 });
+
+test('a link that comes about only behind a stop is left alone', async () => {
+  const trial = new Trial();
+  trial.subscription.stop();
+  trial.linked();
+  await trial.clock.run(100_000);
+  expect([trial.sentLines(), trial.failures, trial.subscription.state]).toEqual([
+    [],
+    [],
+    'unlinked',
+  ]);
+});
