@@ -8,7 +8,11 @@
  * Loss     or another incarnation: everything told before is given up. Records behind a loss are whole again, so it
  *          goes on from there: the log from its start would tell the same and end at the same loss.
  */
-import { readStreamBatch, type StreamBatch } from '../../engines/lmcache/stream-batch.ts';
+import {
+  readStreamBatch,
+  type StreamBatch,
+  type StreamRecord,
+} from '../../engines/lmcache/stream-batch.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
 import { LMCACHE } from '../lmcache/object-names.ts';
 import { NO_ATTRIBUTES, type ObjectAttributes } from '../objects/attribute-sets.ts';
@@ -102,16 +106,29 @@ export class StreamView {
     if (batch.isLost) this.#noteLost();
     this.#incarnation = batch.incarnation;
     this.cursor = batch.nextCursor;
-    for (const record of batch.records) {
-      if (record.kind === 'stored') {
+    // All that stands before it goes, and goes once: a walk over all chunks for each would hold the event loop.
+    const lastUnreadable = batch.records.findLastIndex(({ kind }) => kind === 'unreadable');
+    if (lastUnreadable >= 0) {
+      this.#options.onLoss('unreadable');
+      this.#withdraw();
+    }
+    for (const [index, record] of batch.records.entries()) {
+      if (index < lastUnreadable) this.#countWithdrawn(record);
+      else if (record.kind === 'stored') {
         this.#store(record.hash, record.parentHash, record.tokenIds);
       } else if (record.kind === 'removed') {
         for (const hash of record.hashes) this.#remove(hash);
-      } else {
-        this.#options.onLoss('unreadable');
-        this.#withdraw();
       }
     }
+  }
+
+  /** It makes no difference to what is held: what it tells would be given up at once. */
+  #countWithdrawn(record: StreamRecord): void {
+    if (record.kind === 'unreadable') return;
+    const counts = this.#options.metrics.events[record.kind];
+    const count = record.kind === 'stored' ? 1 : record.hashes.length;
+    counts.received += count;
+    counts.repeated += count;
   }
 
   #noteLost(): void {
