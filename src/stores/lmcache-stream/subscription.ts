@@ -4,6 +4,7 @@
  * Credit   one batch at a time: the next is asked for when the last has been applied.
  * Resumes  behind a new link, an end, a silence or an answer that cannot be read, from the last number had. After a
  *          failure it waits, 0.5 s first and twice as long each time up to 60 s.
+ * Page     half as large after an answer that was too much to read, or a link that ended instead of one.
  * Answer   a server says nothing at all to a request that it does not know: after ANSWER_MS that has failed.
  * Pings    every PING_MS, or a server ends the subscription after 120 s.
  * Gives up what is held once there has been no subscription for GIVE_UP_MS.
@@ -67,11 +68,13 @@ export class StreamSubscription {
     if (this.#isStopped) return;
     this.#stopTimers();
     if (isLinked) {
-      this.#pageRecords = this.#options.pageRecords;
       this.#ask();
       this.#ping();
       return;
     }
+    // A message that is too large for a link ends it: what was asked for may have been one.
+    if (this.state === 'asking') this.#halvePage();
+    else this.#pageRecords = this.#options.pageRecords;
     this.state = 'unlinked';
     this.#mayGiveUp();
   }
@@ -113,10 +116,14 @@ export class StreamSubscription {
     } else if (step === 'disabled') {
       this.#fail('disabled');
     } else {
-      if (step === 'oversize') this.#pageRecords = Math.max(1, this.#pageRecords >> 1);
+      if (step === 'oversize') this.#halvePage();
       send(cancelFrames(this.#uid));
       this.#fail('malformed');
     }
+  }
+
+  #halvePage(): void {
+    this.#pageRecords = Math.max(1, this.#pageRecords >> 1);
   }
 
   #ask(): void {

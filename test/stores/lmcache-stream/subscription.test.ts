@@ -291,6 +291,24 @@ test('batches that are too large are asked for in smaller pages', async () => {
   expect(trial.note()).toEqual(['cancel', ask(0, 4)]);
 });
 
+test('a link that ends instead of an answer is followed by smaller pages, until one comes', () => {
+  const trial = new Trial();
+  const relink = (): string[] => {
+    trial.subscription.takeLink(false);
+    return trial.linked().note();
+  };
+  expect(trial.linked().note()).toEqual([ask(0)]);
+  expect([relink(), relink(), relink(), relink()].flat()).toEqual([
+    ask(0, 4),
+    ask(0, 2),
+    ask(0, 1),
+    ask(0, 1),
+  ]);
+  trial.answer(stored);
+  trial.sentLines();
+  expect(relink()).toEqual([ask(5)]);
+});
+
 test('frames of nobody we asked are counted or ignored', () => {
   const trial = new Trial().linked();
   trial.note();
