@@ -197,6 +197,7 @@ export class WorkerStores {
       state: this.state,
       placements: this.chunks,
       warner,
+      defer: (portion) => this.#turns.add(portion),
       onLink: (isConnected) =>
         logger.info({ source: LMCACHE_STREAM, endpoint, isConnected }, 'store'),
     });

@@ -98,18 +98,22 @@ export class StreamSubscription {
     this.#cancelGiveUp?.();
     this.state = 'unlinked';
     this.#isStopped = true;
+    this.#options.view.stop();
   }
 
   #takeBatch(payload: Uint8Array): void {
     const { view, send } = this.#options;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    const step = view.take(payload);
-    if (step === 'next') {
+    const acknowledge = (): void => {
+      if (this.state === 'live') send(ackFrames(this.#uid));
+    };
+    const step = view.take(payload, acknowledge);
+    if (step === 'next' || step === 'later') {
       this.state = 'live';
       this.#cancelGiveUp?.();
       this.#cancelGiveUp = null;
-      send(ackFrames(this.#uid));
+      if (step === 'next') acknowledge();
     } else if (step === 'again') {
       send(cancelFrames(this.#uid));
       this.#ask();

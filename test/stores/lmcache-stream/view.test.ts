@@ -30,16 +30,18 @@ test('many records of a batch that cannot be read give up what stood before them
     onChange: () => undefined,
   });
   const onLoss = (cause: string): void => void losses.push(cause);
-  const view = new StreamView({ modelName: 'm', state, metrics, feed, onLoss });
+  const defer = (): void => undefined;
+  const view = new StreamView({ modelName: 'm', state, metrics, feed, onLoss, defer });
+  const take = (payload: Buffer): string => view.take(payload, () => undefined);
   const hash = (number: number): Buffer => Buffer.alloc(32, number);
-  view.take(batchPayload({ events: [storedRecord(1, hash(1), null, [1, 2])] }));
+  take(batchPayload({ events: [storedRecord(1, hash(1), null, [1, 2])] }));
   const unreadable = { ...removedRecord(2, []), block_hashes: 5 };
   const events = Array.from({ length: 500 }, (_, at) => [
     storedRecord(at, hash(at % 250), null, [at, 3]),
     unreadable,
   ]).flat();
   const last = storedRecord(1000, hash(251), null, [5, 6]);
-  expect(view.take(batchPayload({ events: [...events, last], next_cursor: 1001 }))).toBe('next');
+  expect(take(batchPayload({ events: [...events, last], next_cursor: 1001 }))).toBe('next');
   chunks.turn();
   expect([feed.withdrawals, losses]).toEqual([1, ['unreadable']]);
   expect(metrics.droppedEvents.bad_field).toBe(500);
