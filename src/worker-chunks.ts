@@ -9,9 +9,14 @@ import { diverges } from './protocol/compat.ts';
 import type { StorageTier } from './protocol/storage-tier.ts';
 import { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 import { RankChunks } from './stores/placement/rank-chunks.ts';
+import type { TurnQueue } from './stores/placement/turn-queue.ts';
 
-/** Null where no chunk is ever placed. */
-export function createChunkPlacements(config: WorkerConfig): ChunkPlacements | null {
+/** Null where no chunk is ever placed. `turns`: shared by all that is placed. */
+export function createChunkPlacements(
+  config: WorkerConfig,
+  turns: TurnQueue,
+): ChunkPlacements | null {
+  const defer = (portion: () => void): void => turns.add(portion);
   const { lmcacheModel, lmcacheL1Tier, lmcacheL2Tier, engine, compat, maxTrackedBlocks } = config;
   const tiers = { l1: tierOf(lmcacheL1Tier), l2: tierOf(lmcacheL2Tier) };
   if (lmcacheModel === null || (tiers.l1 === null && tiers.l2 === null)) return null;
@@ -23,6 +28,7 @@ export function createChunkPlacements(config: WorkerConfig): ChunkPlacements | n
     tiers,
     maxBlocks: maxTrackedBlocks,
     padTokenIds: [config.imageTokenId, config.videoTokenId].filter((id) => id !== null),
+    defer,
   });
   placements.ranks = Array.from(
     { length: config.dpSize },
@@ -34,7 +40,7 @@ export function createChunkPlacements(config: WorkerConfig): ChunkPlacements | n
         tiersOf: (chunk) => placements.tiersOf(chunk),
         chunkAt: (low, high) => placements.chunkAt(low, high),
         nowMs: () => performance.now(),
-        defer: setImmediate,
+        defer,
       }),
   );
   return placements;

@@ -31,6 +31,7 @@ import { ObjectStream } from './stores/objects/object-stream.ts';
 import type { ChunkPlacements } from './stores/placement/chunk-placements.ts';
 import { RankPlacements } from './stores/placement/rank-placements.ts';
 import { StorePlacements } from './stores/placement/store-placements.ts';
+import { TurnQueue } from './stores/placement/turn-queue.ts';
 import type { StoreSource } from './stores/store-source.ts';
 import { createChunkPlacements, joinPlacements } from './worker-chunks.ts';
 import { createCoordinator } from './worker-coordinator.ts';
@@ -71,6 +72,7 @@ export class WorkerStores {
   readonly #deps: WorkerStoresDeps;
   /** Had a connection once, by source. */
   readonly #wasConnected = new Set<StoreSource>();
+  readonly #turns = new TurnQueue({ defer: setImmediate, nowMs: () => performance.now() });
   #planeWasConnected = false;
   #responder: NatsResponder | null = null;
 
@@ -96,7 +98,7 @@ export class WorkerStores {
       maxAttributeSets: MAX_ATTRIBUTE_SETS,
       onChange: (change) => this.#takeChange(change),
     });
-    this.chunks = createChunkPlacements(config);
+    this.chunks = createChunkPlacements(config, this.#turns);
     this.coordinator = createCoordinator(deps, this.state, this.chunks);
     const sources = [this.#createMooncake(), this.#createLmcacheStream(), this.coordinator];
     this.sources = sources.filter((source) => source !== null);
@@ -195,6 +197,7 @@ export class WorkerStores {
       state: this.state,
       placements: this.chunks,
       warner,
+      defer: (portion) => this.#turns.add(portion),
       onLink: (isConnected) =>
         logger.info({ source: LMCACHE_STREAM, endpoint, isConnected }, 'store'),
     });
@@ -220,7 +223,7 @@ export class WorkerStores {
           maxBlocks: maxTrackedBlocks,
           isHeld: (low, high) => placements.isHeld(low, high),
           nowMs: () => performance.now(),
-          defer: setImmediate,
+          defer: (portion) => this.#turns.add(portion),
         }),
     );
     return placements;

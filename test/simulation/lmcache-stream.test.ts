@@ -80,6 +80,7 @@ class History {
       metrics,
       feed: this.chunks.placements.feed(),
       onLoss: () => undefined,
+      defer: (portion) => void clock.schedule(portion, 0),
     });
     const link: SimulatedLink = new SimulatedLink({
       clock,

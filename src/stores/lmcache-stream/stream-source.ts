@@ -25,6 +25,8 @@ export interface LmcacheStreamOptions {
   /** Null where no chunks are placed. */
   readonly placements: ChunkPlacements | null;
   readonly warner: Pick<Warner, 'warn'>;
+  /** Calls back once it is the turn of what can wait. */
+  readonly defer: (portion: () => void) => void;
   readonly onLink: (isConnected: boolean) => void;
 }
 
@@ -87,7 +89,8 @@ export class LmcacheStreamSource implements StoreSource {
   }
 
   #create(modelName: string, index: number): ModelStream {
-    const { endpoint, instanceId, pageRecords, state, placements, warner, onLink } = this.#options;
+    const { endpoint, instanceId, pageRecords, state, placements, warner, defer, onLink } =
+      this.#options;
     const { metrics } = this;
     const warn = (name: string, fields: object, message: string): void =>
       warner.warn(`lmcache_stream_${name}`, { endpoint, modelName, ...fields }, message);
@@ -95,6 +98,7 @@ export class LmcacheStreamSource implements StoreSource {
       modelName,
       state,
       metrics,
+      defer,
       feed: placements?.feed(true) ?? null,
       onLoss: (cause) =>
         warn(cause, {}, 'changes of LMCache were missed, what was held is given up'),

@@ -5,10 +5,16 @@
  *          salt, rank or group. Another source of LMCache that does has other scopes: `l1/BACKEND` and `l2/BACKEND`, and
  *          MODEL@SALT where there is a salt, as neither name may hold an `@`.
  * Removed  once is gone, however often it was stored.
+ * Portions what a batch tells is applied over several turns where it is much: an eviction of all that is held is one
+ *          record. It is done before the next batch is looked at.
  * Loss     or another incarnation: everything told before is given up. Records behind a loss are whole again, so it
  *          goes on from there: the log from its start would tell the same and end at the same loss.
  */
-import { readStreamBatch, type StreamBatch } from '../../engines/lmcache/stream-batch.ts';
+import {
+  readStreamBatch,
+  type StreamBatch,
+  type StreamRecord,
+} from '../../engines/lmcache/stream-batch.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
 import { LMCACHE } from '../lmcache/object-names.ts';
 import { NO_ATTRIBUTES, type ObjectAttributes } from '../objects/attribute-sets.ts';
@@ -21,10 +27,16 @@ export const LMCACHE_STREAM = 'lmcache_stream';
 export const STREAM_BACKEND = 'l1';
 const MEDIUM = 'cpu';
 
+/** Changes of one turn; so many tokens to hash take as long as one. */
+const MAX_PORTION_CHANGES = 4096;
+const TOKENS_A_CHANGE = 16;
+
 /** What the subscription has to do next; a fault: the batch is not there. */
 export type StreamStep =
   /** Ask for more. */
   | 'next'
+  /** The same, once it has been applied. */
+  | 'later'
   /** Subscribe again from the view's cursor. */
   | 'again'
   | 'disabled'
@@ -39,6 +51,8 @@ export interface StreamViewOptions {
   /** Null where no chunks are placed. */
   readonly feed: ChunkFeed | null;
   readonly onLoss: (cause: 'gap' | 'restart' | 'unreadable') => void;
+  /** Calls back once it is the turn of what can wait. */
+  readonly defer: (portion: () => void) => void;
 }
 
 export class StreamView {
@@ -47,6 +61,8 @@ export class StreamView {
   readonly #options: StreamViewOptions;
   readonly #scope: ObjectScope;
   #incarnation: bigint | null = null;
+  /** What the last batch tells and has not been applied: its cost, a change each. */
+  #left: Iterator<number> | null = null;
 
   constructor(options: StreamViewOptions) {
     this.#options = options;
@@ -57,8 +73,10 @@ export class StreamView {
     return this.#options.state.scope(this.#scope)?.table.size ?? 0;
   }
 
-  take(payload: Uint8Array): StreamStep {
+  /** `onApplied` is called only where the step is `later`, and not where another batch comes first. */
+  take(payload: Uint8Array, onApplied: () => void): StreamStep {
     const { metrics, modelName } = this.#options;
+    this.#applyLeft(Number.POSITIVE_INFINITY);
     metrics.messages++;
     metrics.bytes += payload.length;
     const batch = readStreamBatch(payload, modelName);
@@ -74,11 +92,19 @@ export class StreamView {
       if (hadCursor) return 'again';
     }
     this.#apply(batch);
-    return 'next';
+    if (this.#applyLeft(MAX_PORTION_CHANGES)) return 'next';
+    this.#deferLeft(onApplied);
+    return 'later';
+  }
+
+  /** What has not been applied by now never is. */
+  stop(): void {
+    this.#left = null;
   }
 
   /** Nobody can confirm any more what is held: it goes, and comes again with the whole log. */
   giveUp(): void {
+    this.#left = null;
     this.#withdraw();
     this.cursor = 0;
     this.#incarnation = null;
@@ -102,16 +128,61 @@ export class StreamView {
     if (batch.isLost) this.#noteLost();
     this.#incarnation = batch.incarnation;
     this.cursor = batch.nextCursor;
-    for (const record of batch.records) {
+    // All that stands before it goes, and goes once: a walk over all chunks for each would hold the event loop.
+    const lastUnreadable = batch.records.findLastIndex(({ kind }) => kind === 'unreadable');
+    if (lastUnreadable >= 0) {
+      this.#options.onLoss('unreadable');
+      this.#withdraw();
+    }
+    for (const record of batch.records.slice(0, lastUnreadable + 1)) this.#countWithdrawn(record);
+    this.#left = this.#changes(batch.records.slice(lastUnreadable + 1));
+  }
+
+  *#changes(records: readonly StreamRecord[]): Generator<number> {
+    for (const record of records) {
       if (record.kind === 'stored') {
         this.#store(record.hash, record.parentHash, record.tokenIds);
+        yield 1 + record.tokenIds.length / TOKENS_A_CHANGE;
       } else if (record.kind === 'removed') {
-        for (const hash of record.hashes) this.#remove(hash);
-      } else {
-        this.#options.onLoss('unreadable');
-        this.#withdraw();
+        for (const hash of record.hashes) {
+          this.#remove(hash);
+          yield 1;
+        }
       }
     }
+  }
+
+  /** True where nothing is left. */
+  #applyLeft(changes: number): boolean {
+    const left = this.#left;
+    for (let applied = 0; applied < changes && left !== null; ) {
+      const { value, done } = left.next();
+      if (done === true) {
+        this.#left = null;
+        return true;
+      }
+      applied += value;
+    }
+    return left === null;
+  }
+
+  #deferLeft(onApplied: () => void): void {
+    const left = this.#left;
+    this.#options.defer(() => {
+      // Another batch came, or all was given up.
+      if (this.#left !== left) return;
+      if (this.#applyLeft(MAX_PORTION_CHANGES)) onApplied();
+      else this.#deferLeft(onApplied);
+    });
+  }
+
+  /** It makes no difference to what is held: what it tells would be given up at once. */
+  #countWithdrawn(record: StreamRecord): void {
+    if (record.kind === 'unreadable') return;
+    const counts = this.#options.metrics.events[record.kind];
+    const count = record.kind === 'stored' ? 1 : record.hashes.length;
+    counts.received += count;
+    counts.repeated += count;
   }
 
   #noteLost(): void {

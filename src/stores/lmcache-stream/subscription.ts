@@ -4,6 +4,7 @@
  * Credit   one batch at a time: the next is asked for when the last has been applied.
  * Resumes  behind a new link, an end, a silence or an answer that cannot be read, from the last number had. After a
  *          failure it waits, 0.5 s first and twice as long each time up to 60 s.
+ * Page     half as large after an answer that was too much to read, or a link that ended instead of one.
  * Answer   a server says nothing at all to a request that it does not know: after ANSWER_MS that has failed.
  * Pings    every PING_MS, or a server ends the subscription after 120 s.
  * Gives up what is held once there has been no subscription for GIVE_UP_MS.
@@ -50,6 +51,7 @@ export class StreamSubscription {
   #uid = PING_UID;
   #pageRecords: number;
   #failures = 0;
+  #isStopped = false;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   /** Of the answer, or of the next attempt. */
   #cancelTimer: (() => void) | null = null;
@@ -62,13 +64,17 @@ export class StreamSubscription {
   }
 
   takeLink(isLinked: boolean): void {
+    // A link that was being made when it stopped.
+    if (this.#isStopped) return;
     this.#stopTimers();
     if (isLinked) {
-      this.#pageRecords = this.#options.pageRecords;
       this.#ask();
       this.#ping();
       return;
     }
+    // A message that is too large for a link ends it: what was asked for may have been one.
+    if (this.state === 'asking') this.#halvePage();
+    else this.#pageRecords = this.#options.pageRecords;
     this.state = 'unlinked';
     this.#mayGiveUp();
   }
@@ -91,28 +97,37 @@ export class StreamSubscription {
     this.#stopTimers();
     this.#cancelGiveUp?.();
     this.state = 'unlinked';
+    this.#isStopped = true;
+    this.#options.view.stop();
   }
 
   #takeBatch(payload: Uint8Array): void {
     const { view, send } = this.#options;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    const step = view.take(payload);
-    if (step === 'next') {
+    const acknowledge = (): void => {
+      if (this.state === 'live') send(ackFrames(this.#uid));
+    };
+    const step = view.take(payload, acknowledge);
+    if (step === 'next' || step === 'later') {
       this.state = 'live';
       this.#cancelGiveUp?.();
       this.#cancelGiveUp = null;
-      send(ackFrames(this.#uid));
+      if (step === 'next') acknowledge();
     } else if (step === 'again') {
       send(cancelFrames(this.#uid));
       this.#ask();
     } else if (step === 'disabled') {
       this.#fail('disabled');
     } else {
-      if (step === 'oversize') this.#pageRecords = Math.max(1, this.#pageRecords >> 1);
+      if (step === 'oversize') this.#halvePage();
       send(cancelFrames(this.#uid));
       this.#fail('malformed');
     }
+  }
+
+  #halvePage(): void {
+    this.#pageRecords = Math.max(1, this.#pageRecords >> 1);
   }
 
   #ask(): void {

@@ -12,7 +12,16 @@
 import { CHUNK_REFUSALS, type ChunkRefusal } from '../../metrics/chunk-metrics.ts';
 import { type Counts, zeroCounts } from '../../metrics/counts.ts';
 import type { StorageTier } from '../../protocol/storage-tier.ts';
-import type { Chunk, ChunkId, ChunkTier, ChunkTokens, RemovedChunk, StoredChunk } from './chunk.ts';
+import {
+  type Chunk,
+  type ChunkId,
+  type ChunkTier,
+  type ChunkTokens,
+  holdsSame,
+  isWhole,
+  type RemovedChunk,
+  type StoredChunk,
+} from './chunk.ts';
 import { ChunkFeed } from './chunk-feed.ts';
 import { tokensHashesOf } from './chunk-hashes.ts';
 import { ChunkHolders } from './chunk-holders.ts';
@@ -31,6 +40,8 @@ export interface ChunkPlacementsOptions {
   readonly maxBlocks: number;
   /** Placeholders of images: what stands for them the chunk does not say. */
   readonly padTokenIds: readonly number[];
+  /** Calls back once it is the turn of what can wait. */
+  readonly defer: (callback: () => void) => void;
 }
 
 export class ChunkPlacements {
@@ -48,6 +59,7 @@ export class ChunkPlacements {
     this.#holders = new ChunkHolders(options.tiers);
     this.#table = new ChunkTable({
       maxBlocks: options.maxBlocks,
+      defer: options.defer,
       onPlace: (chunk) => this.#touch(chunk),
       onMisaligned: () => {
         this.refused.chunk_size++;
@@ -179,7 +191,7 @@ export class ChunkPlacements {
       if (!this.#table.setTokens(chunk, hashes, parentKey, isPartial)) {
         this.#refuse(chunk, 'no_room');
       }
-    } else if (!isSame(chunk, hashes, parentKey)) {
+    } else if (!holdsSame(chunk, hashes, parentKey)) {
       this.#refuse(chunk, 'conflict');
     } else if (chunk.parentKey === undefined && parentKey !== undefined) {
       this.#table.setParent(chunk, parentKey);
@@ -230,21 +242,4 @@ export class ChunkPlacements {
 
 function hashKeyOf(hash: Uint8Array): string {
   return Buffer.from(hash.buffer, hash.byteOffset, hash.length).toString('latin1');
-}
-
-function isWhole({ tokensHashes, parentKey }: Chunk): boolean {
-  return tokensHashes !== null && parentKey !== undefined;
-}
-
-function isSame(
-  chunk: Chunk,
-  tokensHashes: Int32Array,
-  parentKey: string | null | undefined,
-): boolean {
-  const known = chunk.tokensHashes as Int32Array;
-  if (known.length !== tokensHashes.length) return false;
-  if (chunk.parentKey !== undefined && parentKey !== undefined && chunk.parentKey !== parentKey) {
-    return false;
-  }
-  return known.every((word, index) => word === tokensHashes[index]);
 }

@@ -8,6 +8,7 @@
  */
 import { blockCountOf, type Chunk } from './chunk.ts';
 import { sequenceHashesOf } from './chunk-hashes.ts';
+import { Orphans } from './orphans.ts';
 import { U64Map } from './u64-map.ts';
 
 const MAX_UNHELD = 65_536;
@@ -25,6 +26,8 @@ export interface ChunkTableOptions {
   /** False where routers are still told of it. */
   readonly mayDrop: (chunk: Chunk) => boolean;
   readonly onDrop: (chunk: Chunk) => void;
+  /** Calls back once it is the turn of what can wait. */
+  readonly defer: (callback: () => void) => void;
 }
 
 export class ChunkTable {
@@ -37,14 +40,20 @@ export class ChunkTable {
   readonly #byNumber = new Map<number, Chunk>();
   /** Oldest first. */
   readonly #unheld = new Set<Chunk>();
-  /** Chunks whose parent's place is not known, by its key. */
-  readonly #orphans = new Map<string, Set<Chunk>>();
+  /** Chunks whose parent's place is not known. */
+  readonly #orphans: Orphans;
   /** Sequence hash → number of the chunk that has the block. */
   readonly #places = new U64Map();
   #nextNumber = 1;
 
   constructor(options: ChunkTableOptions) {
     this.#options = options;
+    this.#orphans = new Orphans({
+      defer: options.defer,
+      onTurn: (chunk) => {
+        if (this.get(chunk.key) === chunk) this.#settle(chunk);
+      },
+    });
   }
 
   get size(): number {
@@ -137,15 +146,9 @@ export class ChunkTable {
     }
   }
 
-  /** Gives the chunk its place, and those that wait for it theirs. */
-  #settle(first: Chunk): void {
-    const next = [first];
-    for (let chunk = next.pop(); chunk !== undefined; chunk = next.pop()) {
-      if (!this.#place(chunk)) continue;
-      const orphans = this.#orphans.get(chunk.key) ?? [];
-      this.#orphans.delete(chunk.key);
-      for (const orphan of orphans) next.push(orphan);
-    }
+  /** Gives the chunk its place; those that wait for it get theirs in a while. */
+  #settle(chunk: Chunk): void {
+    if (this.#place(chunk)) this.#orphans.release(chunk);
   }
 
   #place(chunk: Chunk): boolean {
@@ -153,7 +156,7 @@ export class ChunkTable {
     if (tokensHashes === null || parentKey === undefined || chunk.isRefused) return false;
     const parent = parentKey === null ? null : this.get(parentKey);
     if (parentKey !== null && (parent === null || parent.sequenceHashes === null)) {
-      this.#orphans.set(parentKey, (this.#orphans.get(parentKey) ?? new Set()).add(chunk));
+      this.#orphans.wait(parentKey, chunk);
       return false;
     }
     if (parent?.isPartial) {
@@ -204,12 +207,7 @@ export class ChunkTable {
     this.blocks -= Math.max(1, blockCountOf(chunk));
     this.#forgetPlaces(chunk);
     chunk.parent?.children.delete(chunk);
-    const { parentKey } = chunk;
-    if (parentKey !== null && parentKey !== undefined) {
-      const orphans = this.#orphans.get(parentKey);
-      orphans?.delete(chunk);
-      if (orphans?.size === 0) this.#orphans.delete(parentKey);
-    }
+    this.#orphans.forget(chunk);
     this.#options.onDrop(chunk);
   }
 

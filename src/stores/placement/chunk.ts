@@ -57,3 +57,22 @@ export interface Chunk {
 export function blockCountOf({ tokensHashes }: Chunk): number {
   return tokensHashes === null ? 0 : tokensHashes.length / 2;
 }
+
+/** Its tokens are known, and what comes before it. */
+export function isWhole({ tokensHashes, parentKey }: Chunk): boolean {
+  return tokensHashes !== null && parentKey !== undefined;
+}
+
+/** Of one whose tokens are known: whether it is told the same again, as far as it is told. */
+export function holdsSame(
+  chunk: Chunk,
+  tokensHashes: Int32Array,
+  parentKey: string | null | undefined,
+): boolean {
+  const known = chunk.tokensHashes as Int32Array;
+  if (known.length !== tokensHashes.length) return false;
+  if (chunk.parentKey !== undefined && parentKey !== undefined && chunk.parentKey !== parentKey) {
+    return false;
+  }
+  return known.every((word, index) => word === tokensHashes[index]);
+}

@@ -4,7 +4,7 @@
  * Names    routers find a block of a lower tier by the block before it and its tokens. So each has the name that the
  *          engine of this rank gave the same place on the device tier, and until it has shown that, its sequence hash.
  *          Where a name comes up later, what is placed is removed and stored again under it.
- * Out      one removed or stored event a chunk and storage tier, at the end of the turn, of very many over several.
+ * Out      one removed or stored event a chunk and storage tier, at the end of the turn, a batch at a time.
  * Cleared  routers forget all tiers of the rank, so what is held is published again.
  * Memory   a batch's lists live in the kernel until the next message of anybody is read.
  */
@@ -17,15 +17,14 @@ import { blockCountOf, type Chunk } from './chunk.ts';
 import { SequenceNames } from './sequence-names.ts';
 
 const MAX_BATCH_BLOCKS = 1024;
-/** Blocks of one turn, or this part of the chunks that wait: so the wait cannot grow for ever. */
-const MIN_TURN_BLOCKS = 4096;
-const TURN_PARTS = 64;
 
 const NO_WORDS = new Int32Array(0);
 
 /** How routers know a chunk; its names are kept while it is on no tier. */
 interface Placed {
   tiers: readonly StorageTier[];
+  /** Clears of the rank before it was placed: a further one took it from all tiers. */
+  clears: number;
   /** Two words a block; of the block before, or none. */
   names: Int32Array;
   before: Int32Array;
@@ -53,6 +52,11 @@ export class RankChunks {
   readonly #options: RankChunksOptions;
   readonly #placed = new Map<Chunk, Placed>();
   readonly #touched = new Set<Chunk>();
+  /** Where the walk over them is. */
+  #touchedWalk: Iterator<Chunk> | null = null;
+  #clears = 0;
+  /** The same over all that were placed before the last clear. */
+  #clearedWalk: Iterator<Chunk> | null = null;
   #isDeferred = false;
   #isStopped = false;
 
@@ -60,10 +64,6 @@ export class RankChunks {
     this.#options = options;
     this.names = new SequenceNames(options.maxBlocks);
     this.tellsOfChunks = options.tellsOfChunks;
-  }
-
-  get waitingChunks(): number {
-    return this.#touched.size;
   }
 
   /** Looks at the engine's events; changes nothing in them. */
@@ -84,7 +84,7 @@ export class RankChunks {
 
   /** Whether routers are told of it, or will be told something. */
   isPlaced(chunk: Chunk): boolean {
-    return this.#touched.has(chunk) || (this.#placed.get(chunk)?.tiers.length ?? 0) > 0;
+    return this.#touched.has(chunk) || this.#tiersOf(this.#placed.get(chunk)).length > 0;
   }
 
   forget(chunk: Chunk): void {
@@ -94,16 +94,15 @@ export class RankChunks {
   stop(): void {
     this.#isStopped = true;
     this.#touched.clear();
+    this.#clearedWalk = null;
     this.placements$.complete();
   }
 
   #takeClear(): void {
-    for (const [chunk, placed] of this.#placed) {
-      if (placed.tiers.length === 0) continue;
-      placed.tiers = [];
-      this.touch(chunk);
-    }
+    this.#clears++;
+    this.#clearedWalk = this.#placed.keys();
     this.placedBlocks = 0;
+    this.#defer();
   }
 
   #takeName(low: number, high: number): void {
@@ -124,24 +123,36 @@ export class RankChunks {
     });
   }
 
+  /** One batch: whoever calls back sees to it that others have their turn. */
   #flush(): void {
-    let chunks = Math.ceil(this.#touched.size / TURN_PARTS);
-    let blocks = MIN_TURN_BLOCKS;
-    while (this.#touched.size > 0 && (chunks > 0 || blocks > 0)) {
-      arena.reset();
-      const batch: PlacementBatch = [];
-      let batchBlocks = 0;
-      for (const chunk of this.#touched) {
-        this.#touched.delete(chunk);
-        this.#settle(chunk, batch);
-        chunks--;
-        batchBlocks += blockCountOf(chunk);
-        if (batchBlocks >= MAX_BATCH_BLOCKS) break;
-      }
-      blocks -= batchBlocks;
-      if (batch.length > 0) this.placements$.next(batch);
+    arena.reset();
+    const batch: PlacementBatch = [];
+    let blocks = 0;
+    let chunk = this.#next();
+    while (chunk !== undefined) {
+      this.#settle(chunk, batch);
+      blocks += Math.max(1, blockCountOf(chunk));
+      chunk = blocks < MAX_BATCH_BLOCKS ? this.#next() : undefined;
     }
-    if (this.#touched.size > 0) this.#defer();
+    if (batch.length > 0) this.placements$.next(batch);
+    if (blocks >= MAX_BATCH_BLOCKS) this.#defer();
+  }
+
+  /** The chunk that is looked at next. */
+  #next(): Chunk | undefined {
+    const cleared = this.#clearedWalk?.next();
+    if (cleared?.done === false) return cleared.value;
+    this.#clearedWalk = null;
+    this.#touchedWalk ??= this.#touched.values();
+    const { value, done } = this.#touchedWalk.next();
+    if (done === true) this.#touchedWalk = null;
+    else this.#touched.delete(value);
+    return done === true ? undefined : value;
+  }
+
+  /** Where routers know it. */
+  #tiersOf(placed: Placed | undefined): readonly StorageTier[] {
+    return placed === undefined || placed.clears < this.#clears ? [] : placed.tiers;
   }
 
   /** Appends the events that make the chunk's placement what it should be. */
@@ -149,12 +160,14 @@ export class RankChunks {
     const known = this.#placed.get(chunk);
     const wanted = chunk.sequenceHashes === null ? [] : this.#options.tiersOf(chunk);
     if (known === undefined && wanted.length === 0) return;
-    const placed = known ?? { tiers: [], names: NO_WORDS, before: NO_WORDS };
-    const { tiers, names: oldNames, before: oldBefore } = placed;
+    const tiers = this.#tiersOf(known);
+    const placed = known ?? { tiers, clears: 0, names: NO_WORDS, before: NO_WORDS };
+    const { names: oldNames, before: oldBefore } = placed;
     for (const tier of tiers) {
       if (!wanted.includes(tier)) this.#remove(batch, tier, oldNames);
     }
     placed.tiers = wanted;
+    placed.clears = this.#clears;
     this.#placed.set(chunk, placed);
     if (wanted.length === 0) return;
     placed.names = this.#namesOf(chunk.sequenceHashes as Int32Array, oldNames);

@@ -30,9 +30,10 @@ class Trial {
   readonly losses: string[] = [];
   readonly failures: string[] = [];
   readonly sent: (readonly Buffer[])[] = [];
+  readonly deferred: (() => void)[] = [];
   readonly state = new ObjectState({
-    maxObjects: 100,
-    maxKeyBytes: 10_000,
+    maxObjects: 10_000,
+    maxKeyBytes: 1_000_000,
     maxScopes: 4,
     maxAttributeSets: 4,
     onChange: () => undefined,
@@ -43,6 +44,7 @@ class Trial {
     metrics: this.metrics,
     feed: null,
     onLoss: (cause) => this.losses.push(cause),
+    defer: (portion) => this.deferred.push(portion),
   });
   readonly subscription = new StreamSubscription({
     view: this.view,
@@ -291,6 +293,77 @@ test('batches that are too large are asked for in smaller pages', async () => {
   expect(trial.note()).toEqual(['cancel', ask(0, 4)]);
 });
 
+test('a link that ends instead of an answer is followed by smaller pages, until one comes', () => {
+  const trial = new Trial();
+  const relink = (): string[] => {
+    trial.subscription.takeLink(false);
+    return trial.linked().note();
+  };
+  expect(trial.linked().note()).toEqual([ask(0)]);
+  expect([relink(), relink(), relink(), relink()].flat()).toEqual([
+    ask(0, 4),
+    ask(0, 2),
+    ask(0, 1),
+    ask(0, 1),
+  ]);
+  trial.answer(stored);
+  trial.sentLines();
+  expect(relink()).toEqual([ask(5)]);
+});
+
+describe('a record of very many removals', () => {
+  const PORTION = 4096;
+  const hashes = Array.from({ length: 10_000 }, (_, at) => Buffer.from(`hash ${at}`));
+
+  function evicted(): Trial {
+    const trial = new Trial().linked();
+    trial.note();
+    for (let at = 0; at < 10; at++) {
+      const page = hashes.slice(at * 1000, at * 1000 + 1000);
+      trial.answer({ events: page.map((hash) => storedRecord(1, hash, null, [1, 2])) });
+    }
+    trial.sentLines();
+    trial.answer({ next_cursor: 9, events: [removedRecord(9, hashes)] });
+    return trial;
+  }
+
+  test('is applied a portion at a time, and acknowledged behind its last', () => {
+    const trial = evicted();
+    const steps = [trial.view.objects];
+    for (let turn = trial.deferred.shift(); turn !== undefined; turn = trial.deferred.shift()) {
+      expect(trial.sentLines()).toEqual([]);
+      turn();
+      steps.push(trial.view.objects);
+    }
+    expect(steps).toEqual([10_000 - PORTION, 10_000 - 2 * PORTION, 0]);
+    expect([trial.sentLines(), trial.view.cursor]).toEqual([['ack'], 9]);
+  });
+
+  test('is done before the next batch, and not acknowledged for another subscription', () => {
+    const trial = evicted();
+    trial.subscription.takeLink(false);
+    trial.linked();
+    expect(trial.note()).toEqual([ask(9)]);
+    trial.answer({
+      next_cursor: 10,
+      events: [storedRecord(10, hashes[9999] as Buffer, null, [1])],
+    });
+    expect([trial.view.objects, trial.sentLines()]).toEqual([1, ['ack']]);
+    for (const turn of trial.deferred.splice(0)) turn();
+    expect([trial.view.objects, trial.sentLines(), trial.deferred]).toEqual([1, [], []]);
+  });
+
+  test.each(['giveUp', 'stop'] as const)('has no effect behind a %s', (what) => {
+    const trial = evicted();
+    if (what === 'stop') trial.subscription.stop();
+    else trial.view.giveUp();
+    const { removed } = trial.metrics.events;
+    for (const turn of trial.deferred.splice(0)) turn();
+    expect([removed.received, trial.deferred]).toEqual([PORTION, []]);
+    expect(trial.sentLines()).toEqual(what === 'stop' ? ['cancel'] : []);
+  });
+});
+
 test('frames of nobody we asked are counted or ignored', () => {
   const trial = new Trial().linked();
   trial.note();
@@ -309,4 +382,16 @@ test('a stop takes its leave', () => {
   trial.note();
   trial.subscription.stop();
   expect(trial.sentLines()).toEqual(['cancel']);
+});
+
+test('a link that comes about only behind a stop is left alone', async () => {
+  const trial = new Trial();
+  trial.subscription.stop();
+  trial.linked();
+  await trial.clock.run(100_000);
+  expect([trial.sentLines(), trial.failures, trial.subscription.state]).toEqual([
+    [],
+    [],
+    'unlinked',
+  ]);
 });

@@ -1,6 +1,7 @@
 /** What is made of LMCache's chunks, and what a router's index then finds of prompts. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { ChunkFeed } from '../../../src/stores/placement/chunk-feed.ts';
 import { fixedSeed } from '../../support/properties.ts';
 import { BLOCK_SIZE, ChunkTrial, chunkAt, hashesOf, hashOf } from './chunk-trial.ts';
 
@@ -333,10 +334,80 @@ test('any number of chunks may wait for one, and follow on one that means nothin
   }
   expect(trial.placements.waiting.parent).toBe(count);
   feed.stored(chunkAt([1, 2], 2));
+  trial.turn();
   expect(trial.placements.waiting.parent).toBe(0);
   feed.stored({ ...chunkAt([1, 2], 2), tokenIds: [3, 4] });
   trial.turn();
   expect([trial.placements.placedBlocks, trial.placements.refused.conflict]).toEqual([0, 1]);
+});
+
+describe('many chunks hold nobody up', () => {
+  const count = 5000;
+  const PORTION = 1024;
+
+  function startedTrial(ranks: number): { trial: ChunkTrial; feed: ChunkFeed } {
+    const trial = new ChunkTrial({}, ranks);
+    const feed = trial.placements.feed();
+    for (let at = 0; at < count; at++) {
+      const hash = Buffer.from(`child ${at}`);
+      feed.stored({ ...chunkAt([1, 2, at, at], 2), hash, parentHash: hashOf([1, 2]) });
+    }
+    return { trial, feed };
+  }
+
+  test('that have waited for one chunk get their places a portion at a time', () => {
+    const { trial, feed } = startedTrial(1);
+    feed.stored(chunkAt([1, 2], 2));
+    let waiting = trial.placements.waiting.parent;
+    expect(waiting).toBe(count);
+    let portions = 0;
+    for (; trial.placements.waiting.parent > 0; portions++) {
+      trial.portion();
+      expect(waiting - trial.placements.waiting.parent).toBeLessThanOrEqual(PORTION);
+      waiting = trial.placements.waiting.parent;
+    }
+    expect(portions).toBeLessThan(20);
+    trial.turn();
+    expect(trial.placements.placedBlocks).toBe(count + 1);
+  });
+
+  test('that are published again after a clear are so a portion at a time, behind what came meanwhile or not', () => {
+    const { trial, feed } = startedTrial(2);
+    feed.stored(chunkAt([1, 2], 2));
+    trial.turn();
+    expect(trial.placements.placedBlocks).toBe(2 * (count + 1));
+    trial.clears(1);
+    expect(trial.placements.placedBlocks).toBe(count + 1);
+    for (const at of [0, count - 1]) {
+      feed.removed({ ...chunkAt([1, 2, at, at], 2), hash: Buffer.from(`child ${at}`) });
+    }
+    trial.portion();
+    trial.clears(1);
+    trial.events.splice(0);
+    for (let before = 0; trial.hasPortions; before = trial.events.length) {
+      trial.portion();
+      expect(trial.events.length - before).toBeLessThanOrEqual(PORTION);
+    }
+    expect(trial.placements.placedBlocks).toBe(2 * (count - 1));
+    expect(trial.match([1, 2, 0, 0], null, 1)).toEqual({ ...NONE, host_pinned: 1 });
+    expect(trial.match([1, 2, 7, 7], null, 1)).toEqual({ ...NONE, host_pinned: 2 });
+  });
+
+  test('one that gives way while its turn is to come is nobody that follows on its parent', () => {
+    const trial = new ChunkTrial({ maxBlocks: 2 });
+    const feed = trial.placements.feed();
+    feed.stored(chunkAt(TOKENS.slice(0, 4), 2));
+    feed.stored(chunkAt(TOKENS.slice(0, 2), 2));
+    feed.removed(chunkAt(TOKENS.slice(0, 4), 2));
+    feed.removed(chunkAt(TOKENS.slice(0, 2), 2));
+    trial.portion();
+    feed.stored(chunkAt([7, 7], 2));
+    trial.turn();
+    feed.stored(chunkAt([8, 8], 2));
+    trial.turn();
+    expect([trial.placements.placedBlocks, trial.placements.chunks]).toEqual([2, 2]);
+    expect(trial.match([7, 7])).toEqual({ ...NONE, host_pinned: 1 });
+  });
 });
 
 const step = fc.record({
@@ -350,6 +421,7 @@ const step = fc.record({
     'forget',
     'clear',
     'turn',
+    'portion',
   ),
   path: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 1, maxLength: 3 }),
 });
@@ -406,6 +478,8 @@ test.each([
           } else if (kind === 'clear') {
             life++;
             trial.clears();
+          } else if (kind === 'portion') {
+            trial.portion();
           } else {
             trial.turn();
           }

@@ -29,12 +29,13 @@ export class ChunkTrial {
       tiers: { l1: 'host_pinned', l2: 'disk' },
       maxBlocks: 10_000,
       padTokenIds: [],
+      defer: (callback) => this.#deferred.push(callback),
       ...options,
     });
     this.placements.ranks = Array.from({ length: ranks }, (_, dpRank) => {
       const rank = new RankChunks({
         dpRank,
-        maxBlocks: 10_000,
+        maxBlocks: options.maxBlocks ?? 10_000,
         tellsOfChunks: true,
         tiersOf: (chunk) => this.placements.tiersOf(chunk),
         chunkAt: (low, high) => this.placements.chunkAt(low, high),
@@ -53,6 +54,15 @@ export class ChunkTrial {
 
   turn(): void {
     while (this.#deferred.length > 0) for (const callback of this.#deferred.splice(0)) callback();
+  }
+
+  get hasPortions(): boolean {
+    return this.#deferred.length > 0;
+  }
+
+  /** What is put off first, and nothing else. */
+  portion(): void {
+    this.#deferred.shift()?.();
   }
 
   /** The engine of a rank stores blocks on the device tier. */
