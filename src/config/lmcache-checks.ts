@@ -109,7 +109,7 @@ function endpointOf(
 ): string {
   const endpoint = connectable(address);
   if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT))
-    throw refusal(key, given, 'has no port', `ports 1 to ${MAX_PORT}`);
+    throw refusal(key, given, 'has no port that can be connected to', `ports 1 to ${MAX_PORT}`);
   if (endpoint !== address) {
     warnings.push(
       `${nameOf(key, given)} ${formatZmqAddress(address)} cannot be connected to: ` +

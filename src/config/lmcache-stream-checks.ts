@@ -36,7 +36,12 @@ export function checkLmcacheStream(
   checkModels(values, given);
   const endpoint = connectable(lmcacheStream);
   if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
-    throw refusal('lmcacheStream', given, 'has no port', `ports 1 to ${MAX_PORT}`);
+    throw refusal(
+      'lmcacheStream',
+      given,
+      'has no port that can be connected to',
+      `ports 1 to ${MAX_PORT}`,
+    );
   }
   if (endpoint !== lmcacheStream) {
     warnings.push(

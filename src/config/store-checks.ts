@@ -56,7 +56,12 @@ export function checkStores(
   }
   const endpoint = connectable(mooncakeEndpoint);
   if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
-    throw refusal('mooncakeEndpoint', given, 'has no port', `ports 1 to ${MAX_PORT}`);
+    throw refusal(
+      'mooncakeEndpoint',
+      given,
+      'has no port that can be connected to',
+      `ports 1 to ${MAX_PORT}`,
+    );
   }
   if (endpoint !== mooncakeEndpoint) {
     warnings.push(
