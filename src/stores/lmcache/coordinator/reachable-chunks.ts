@@ -38,8 +38,9 @@ export class ReachableChunks {
     this.#feed = placements.feed();
   }
 
-  beginBatch(): void {
-    this.#parents.beginBatch();
+  /** Before the batches that came in one request. */
+  beginPost(): void {
+    this.#parents.beginPost();
   }
 
   /** It has a compartment of its own now, or names a pool; what is held there already is within reach too. */
