@@ -1,8 +1,8 @@
 /** The endpoint that LMCache's MP servers take for their coordinator: answers, refusals, the one behind. */
 import { once } from 'node:events';
 import { request as requestHttp } from 'node:http';
-import { connect } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { HttpListenError } from '../../../../src/errors.ts';
 import { CoordinatorSource } from '../../../../src/stores/lmcache/coordinator/coordinator-source.ts';
 import { ObjectState } from '../../../../src/stores/objects/object-state.ts';
@@ -132,20 +132,47 @@ describe('bounds', () => {
     expect((await post(url, stored(1))).status).toBe(200);
   });
 
+  const begin = (url: string, sent: string): Socket => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+    socket.write(`POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\n${sent}`);
+    return socket;
+  };
+
   test('bodies under way are bounded together; one that breaks off gives its room back', async () => {
     const { url, source } = await start(null, 65_536);
-    const held = Array.from({ length: 4 }, () => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1');
-      socket.write('POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65536\r\n\r\n');
-      return socket;
-    });
-    await eventually(() => source.counts.requests === 4);
-    expect((await post(url, stored(1))).status).toBe(503);
-    expect(source.counts.refusals.busy).toBe(1);
+    const most = `Content-Length: 65536\r\n\r\n${' '.repeat(65_500)}`;
+    const held = Array.from({ length: 4 }, () => begin(url, most));
+    const more = `Content-Length: 65536\r\n\r\n${' '.repeat(1000)}`;
+    const answers: string[] = [];
+    // Those of the four that have not been read yet may be the ones that find no room.
+    for (const socket of [...held, begin(url, more)]) {
+      socket.on('data', (answer) => answers.push(answer.toString().slice(0, 12)));
+    }
+    await eventually(() => answers.length > 0);
+    expect([answers, source.counts.refusals.busy]).toEqual([['HTTP/1.1 503'], 1]);
     for (const socket of held) socket.destroy();
     await eventually(() => source.counts.refusals.incomplete === 4);
     expect((await post(url, stored(1))).status).toBe(200);
   });
+
+  test('a body that is still coming when it is too much is answered too', async () => {
+    const { url } = await start(null, 65_536);
+    const socket = begin(url, `Transfer-Encoding: chunked\r\n\r\n20000\r\n${' '.repeat(131_000)}`);
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  test.each(['Content-Length: 65536', 'Transfer-Encoding: chunked'])(
+    'bodies that do not come, %s, keep nobody out',
+    async (header) => {
+      const { url, source } = await start(null, 65_536);
+      for (let count = 0; count < 8; count++) begin(url, `${header}\r\n\r\n`);
+      await eventually(() => source.counts.requests === 8);
+      expect((await post(url, stored(1))).status).toBe(200);
+    },
+  );
 
   test('what a browser sends for a web site is refused', async () => {
     const { url, source, state } = await start();
