@@ -134,10 +134,11 @@ export class Compartment {
 
   /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
   clear(cause: ChangeCause): void {
+    if (this.#holders.size === 0) return;
     for (const scope of this.#state.scopes()) {
-      if (scope.source === LMCACHE && scope.backendId === this.#backendId) {
-        this.#state.cleared(scope, cause);
-      }
+      // Scopes stay when they are empty, and there may be thousands.
+      if (scope.table.size === 0 || scope.backendId !== this.#backendId) continue;
+      if (scope.source === LMCACHE) this.#state.cleared(scope, cause);
     }
     if (this.#onGone !== null) {
       for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);

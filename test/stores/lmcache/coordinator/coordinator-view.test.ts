@@ -100,6 +100,23 @@ describe('objects', () => {
     expect(trial.held()).toEqual(['mp-1//a l1/dram', 'mp-1//b l1/dram']);
   });
 
+  test('what is given up is looked for where something is held alone', () => {
+    const trial = new CoordinatorTrial();
+    const salts = Array.from({ length: 20 }, (_, at) => wireEntry('a', { cache_salt: `s${at}` }));
+    trial.take(wireBatch(1, { entries: salts }), store(2, 'b', L2));
+    trial.take(wireBatch(3, { entries: salts, event_type: 'delete' }));
+    const given: string[] = [];
+    const cleared = trial.state.cleared.bind(trial.state);
+    trial.state.cleared = (scope, cause) => {
+      given.push(scope.tenantId);
+      return cleared(scope, cause);
+    };
+    trial.take(wireBatch(9));
+    expect([given, trial.held()]).toEqual([['m1'], []]);
+    trial.take(wireBatch(19));
+    expect(given).toHaveLength(1);
+  });
+
   test('bytes of their names are bounded too, and given back', () => {
     const trial = new CoordinatorTrial({ maxHolders: 2000 });
     const { account } = trial.view.instances;
