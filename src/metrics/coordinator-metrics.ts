@@ -4,10 +4,14 @@ import { type Counts, zeroCounts } from './counts.ts';
 export const COORDINATOR_BATCH_OUTCOMES = ['applied', 'duplicates', 'stale'] as const;
 export type CoordinatorBatchOutcome = (typeof COORDINATOR_BATCH_OUTCOMES)[number];
 
-/** Requests that were refused, by why; `busy`: too much of others was being read. */
+/**
+ * Requests that were refused, by why; `busy`: too much of others was being read; `loop`: handed on from here, and
+ * come back.
+ */
 export const COORDINATOR_REFUSALS = [
   'host',
   'origin',
+  'loop',
   'oversize',
   'busy',
   'incomplete',

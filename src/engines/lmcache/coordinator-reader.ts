@@ -5,7 +5,7 @@
  * Whole    one bad batch refuses its request, as the real coordinator does: what is missing then shows
  *          as a gap in the numbers.
  * Fields   unknown ones are ignored, those with a default there may be left out.
- * Bounds   depth, batches, entries, tokens of an entry, characters of a name. Never throws.
+ * Bounds   depth, lists and maps, pairs of a map, batches, entries, tokens of an entry, characters of a name. Never throws.
  * Source   LMCache 0.5.6, lmcache/v1/mp_coordinator/api.py and schemas.py.
  */
 import { isUtf8 } from 'node:buffer';
@@ -15,6 +15,7 @@ import {
   type CacheEntry,
   type CacheEventType,
 } from './cache-batch.ts';
+import { type JsonBounds, jsonExcess } from './json-size.ts';
 
 export interface CoordinatorFault {
   readonly reason: 'json' | 'batch_shape' | 'oversize';
@@ -25,7 +26,6 @@ export interface CoordinatorFault {
 
 const MAX_BATCHES = 10_000;
 const MAX_ENTRIES = 200_000;
-const MAX_DEPTH = 8;
 const MAX_TOKENS = 65_536;
 const MAX_NAME_CHARACTERS = 256;
 const MAX_MODEL_CHARACTERS = 1024;
@@ -35,6 +35,12 @@ const MAX_TOKEN_ID = 0xffff_ffff;
 /** 128 TiB: what a holder's entry has bits for. */
 const MAX_SIZE_BYTES = 2 ** 47 - 1;
 const NO_TOKENS: readonly number[] = [];
+/** What all batches and entries have that the bounds below allow, and pairs for fields that are not known yet. */
+const JSON_BOUNDS: JsonBounds = {
+  levels: 8,
+  containers: 2 + MAX_BATCHES * 2 + MAX_ENTRIES * 3,
+  pairsOfOne: 64,
+};
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -46,7 +52,8 @@ export class CoordinatorReader {
     this.#fault = null;
     this.#entries = 0;
     if (!isUtf8(body)) return faultOf('json', 'body', 'no UTF-8');
-    if (isTooDeep(body)) return faultOf('oversize', 'body', `more than ${MAX_DEPTH} levels`);
+    const excess = jsonExcess(body, JSON_BOUNDS);
+    if (excess !== null) return faultOf('oversize', 'body', `more than ${excess}`);
     let value: unknown;
     try {
       value = JSON.parse(body.toString('utf8'));
@@ -206,23 +213,4 @@ function isAtLeast(value: unknown, min: number): boolean {
 
 function isTokenId(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_TOKEN_ID;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
-/** Looked at before anything is built of it: levels cost far more memory than bytes. */
-function isTooDeep(body: Buffer): boolean {
-  let depth = 0;
-  let isText = false;
-  for (let at = 0; at < body.length; at++) {
-    const byte = body[at] as number;
-    if (byte === QUOTE) isText = !isText;
-    else if (isText) {
-      if (byte === BACKSLASH) at++;
-    } else if (byte === 0x7b || byte === 0x5b) {
-      if (++depth > MAX_DEPTH) return true;
-    } else if (byte === 0x7d || byte === 0x5d) depth--;
-  }
-  return false;
 }

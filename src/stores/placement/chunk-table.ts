@@ -40,6 +40,8 @@ export class ChunkTable {
   readonly #byNumber = new Map<number, Chunk>();
   /** Oldest first. */
   readonly #unheld = new Set<Chunk>();
+  /** Goes on where it ended, as none is left before it: from the start it would pass all that are gone. */
+  #oldest = this.#unheld.values();
   /** Chunks whose parent's place is not known. */
   readonly #orphans: Orphans;
   /** Sequence hash → number of the chunk that has the block. */
@@ -186,8 +188,13 @@ export class ChunkTable {
   /** False where none may go. */
   #dropOldest(): boolean {
     let looked = 0;
-    for (const chunk of this.#unheld) {
-      if (looked++ === MAX_LOOKED) return false;
+    while (this.#unheld.size > 0 && looked < MAX_LOOKED) {
+      const { value: chunk } = this.#oldest.next();
+      if (chunk === undefined) {
+        this.#oldest = this.#unheld.values();
+        continue;
+      }
+      looked++;
       if (chunk.children.size === 0 && this.#options.mayDrop(chunk)) {
         this.#drop(chunk);
         this.forgotten++;

@@ -1,6 +1,9 @@
 /** Bodies of `POST /events`: the real sink's, and those that are none. */
 import { expect, test } from 'vitest';
-import { CoordinatorReader } from '../../../src/engines/lmcache/coordinator-reader.ts';
+import {
+  type CoordinatorFault,
+  CoordinatorReader,
+} from '../../../src/engines/lmcache/coordinator-reader.ts';
 import {
   bodyOf,
   capturedBody,
@@ -119,6 +122,12 @@ test.each([
   ['batch_shape', Buffer.from('{"batches":7}')],
   ['batch_shape', Buffer.from('{"batches":[7]}')],
   ['oversize', Buffer.from(`{"batches":[],"x":${'['.repeat(8)}${']'.repeat(8)}}`)],
+  ['oversize', Buffer.from(`{"batches":[${'{},'.repeat(700_000)}0]}`)],
+  ['oversize', Buffer.from(`{"x":[${'[[],{}],'.repeat(220_000)}0]}`)],
+  [
+    'oversize',
+    bodyOf(entryWith(Object.fromEntries(Array.from({ length: 65 }, (_, key) => [key, 0])))),
+  ],
   ['oversize', bodyOf(...Array.from({ length: 10_001 }, () => 0))],
   ['oversize', bodyOf(wireBatch(1, { entries: Array.from({ length: 200_001 }, () => 0) }))],
   ['oversize', bodyOf(entryWith({ token_ids: Array.from({ length: 65_537 }, () => 0) }))],
@@ -129,4 +138,18 @@ test.each([
 test('brackets in texts are no levels', () => {
   const [batch] = [wireBatch(1, { instance_id: `${'['.repeat(20)}\\"[` })];
   expect(read(bodyOf(batch))).toMatchObject([{ instanceId: `${'['.repeat(20)}\\"[` }]);
+});
+
+test('more lists, maps or keys than batches have are refused before anything is built of them', () => {
+  const messageOf = (text: string): string => (read(Buffer.from(text)) as CoordinatorFault).message;
+  expect(messageOf(`[${'[],'.repeat(700_000)}`)).toBe('more than 620002 lists and maps');
+  const keys = Array.from({ length: 65 }, (_, key) => `"${key}":[]`).join();
+  expect(messageOf(`{"batches":[{${keys}`)).toBe('more than 64 keys in a map');
+  expect(messageOf(']'.repeat(100))).toBe('no JSON');
+});
+
+test('fields that are not known are let through, in every entry there is room for', () => {
+  const more = Object.fromEntries(Array.from({ length: 50 }, (_, key) => [`new${key}`, ':,[{']));
+  const entries = Array.from({ length: 3 }, (_, at) => ({ ...wireEntry(`c${at}`), ...more }));
+  expect(read(bodyOf(wireBatch(1, { entries, ...more })))).toMatchObject([{ seq: 1 }]);
 });

@@ -4,8 +4,8 @@
  * Holders  a chunk is held by ranks and object groups, each of them once, with its bytes; the object comes
  *          with the first of them and goes with the last.
  * Out      the state's objects; `holders` and `bytes` for whoever shows them.
- * Bounds   holders of all compartments together, by the account that is shared. What comes beyond is
- *          counted and not held.
+ * Bounds   holders of all compartments together and the bytes of their names, by the account that is shared; of one
+ *          compartment's what a table can tell the place of. What comes beyond is counted and not held.
  */
 import type { CacheEntry } from '../../../engines/lmcache/cache-batch.ts';
 import { NO_ATTRIBUTES, type ObjectAttributes } from '../../objects/attribute-sets.ts';
@@ -20,7 +20,10 @@ export type ChunkName = Pick<CacheEntry, 'cacheSalt' | 'modelName' | 'hashHex'>;
 /** Shared by all compartments. */
 export interface HolderAccount {
   readonly maxHolders: number;
+  readonly maxKeyBytes: number;
   holders: number;
+  /** Of their names: rank, group, salt, model, hash. */
+  keyBytes: number;
   /** Those that found no room. */
   untracked: number;
 }
@@ -37,6 +40,7 @@ export interface CompartmentOptions {
 }
 
 const U32 = 0x1_0000_0000;
+const MAX_TABLE_BYTES = 2 ** 31;
 
 export class Compartment {
   readonly tier: LmcacheTier;
@@ -93,11 +97,12 @@ export class Compartment {
     const holder = holderKeyOf(entry);
     const known = this.#holders.find(holder);
     if (known < 0) {
-      if (this.#account.holders >= this.#account.maxHolders) {
+      if (!this.#hasRoomFor(holder)) {
         this.#account.untracked++;
         return false;
       }
       this.#account.holders++;
+      this.#account.keyBytes += holder.length;
       this.#addChunk(chunkKeyOf(entry));
     } else {
       this.bytes -= this.#sizeAt(known);
@@ -114,11 +119,13 @@ export class Compartment {
 
   /** Returns whether that changed what is held. */
   delete(entry: CacheEntry): boolean {
-    const at = this.#holders.find(holderKeyOf(entry));
+    const holder = holderKeyOf(entry);
+    const at = this.#holders.find(holder);
     if (at < 0) return false;
     this.bytes -= this.#sizeAt(at);
     this.#holders.remove(at);
     this.#account.holders--;
+    this.#account.keyBytes -= holder.length;
     if (!this.#dropChunk(chunkKeyOf(entry))) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
     this.#onGone?.(this, entry, true);
@@ -127,18 +134,26 @@ export class Compartment {
 
   /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
   clear(cause: ChangeCause): void {
+    if (this.#holders.size === 0) return;
     for (const scope of this.#state.scopes()) {
-      if (scope.source === LMCACHE && scope.backendId === this.#backendId) {
-        this.#state.cleared(scope, cause);
-      }
+      // Scopes stay when they are empty, and there may be thousands.
+      if (scope.table.size === 0 || scope.backendId !== this.#backendId) continue;
+      if (scope.source === LMCACHE) this.#state.cleared(scope, cause);
     }
     if (this.#onGone !== null) {
       for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);
     }
     this.#account.holders -= this.#holders.size;
+    this.#account.keyBytes -= this.#holders.keyBytes;
     this.#holders = new ObjectTable();
     this.#chunks = new ObjectTable();
     this.bytes = 0;
+  }
+
+  #hasRoomFor({ length }: Uint8Array): boolean {
+    const { holders, maxHolders, keyBytes, maxKeyBytes } = this.#account;
+    if (this.#holders.keyBytes + length > MAX_TABLE_BYTES) return false;
+    return holders < maxHolders && keyBytes + length <= maxKeyBytes;
   }
 
   #scopeOf({ modelName, cacheSalt }: CacheEntry): ObjectScope {

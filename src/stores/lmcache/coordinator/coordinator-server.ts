@@ -34,6 +34,8 @@ import { instancePathOf, registeredIdOf, StandIn } from './stand-in.ts';
 const MAX_CONNECTIONS = 256;
 const MAX_HEADER_BYTES = 16_384;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Of a connection whose other end takes no answer; longer than the coordinator behind may take for one. */
+const STALLED_TIMEOUT_MS = 90_000;
 /** Longer than servers wait between two heartbeats. */
 const KEEP_ALIVE_MS = 10_000;
 /** Bodies of the largest size that may be under way. */
@@ -82,6 +84,7 @@ export class CoordinatorServer {
       (request, response) => void this.#answer(request, response),
     );
     this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.timeout = STALLED_TIMEOUT_MS;
     this.#server.on('drop', () => this.#note('connections', 'too many connections'));
   }
 
@@ -124,6 +127,10 @@ export class CoordinatorServer {
     }
     if (!this.#isWelcome(request, response)) return;
     const { forward } = this.#options;
+    if (forward?.isOwn(request) === true) {
+      this.#refuse(response, 508, 'loop', 'It has been here before', { Connection: 'close' });
+      return;
+    }
     const [path = ''] = (request.url ?? '').split('?', 1);
     const isPost = request.method === 'POST' && path === '/events';
     if (forward !== null && this.#bodies.declared(request) === null) {

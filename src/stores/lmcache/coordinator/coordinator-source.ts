@@ -164,6 +164,12 @@ export class CoordinatorSource implements StoreSource {
         remedy: 'Raise --lmcache-max-keys above the number of keys that all tiers can hold',
       });
     }
+    if (this.counts.refusals.loop > 0) {
+      notices.push({
+        message: 'Requests that were handed to the coordinator behind have come back here',
+        remedy: 'Give --lmcache-coordinator-forward the address of lmcache coordinator itself',
+      });
+    }
     if (this.forward !== null && this.forward.failures > 0) {
       notices.push({
         message: 'The coordinator behind does not answer: LMCache servers see that as it is',

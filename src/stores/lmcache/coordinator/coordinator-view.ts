@@ -66,7 +66,9 @@ export class CoordinatorView {
     });
   }
 
+  /** The batches of one request. */
   take(batches: readonly CacheBatch[]): TakenBatches {
+    this.#options.chunks?.beginPost();
     const taken: TakenBatches = { applied: 0, duplicates: 0, stale: 0 };
     for (const batch of batches) {
       const outcome = this.#admit(batch);
@@ -204,7 +206,6 @@ export class CoordinatorView {
     const { metrics, chunks } = this.#options;
     const { events } = metrics;
     const isStore = eventType === 'store';
-    chunks?.beginBatch();
     const counts = isStore ? events.stored : events.removed;
     for (const entry of entries) {
       counts.received++;

@@ -13,6 +13,10 @@ const MAX_MEDIA = 12;
 /** Servers that are followed at a time. */
 export const MAX_INSTANCES = 1024;
 
+/** Of a holder's name, over all; one may have several thousand, a usual one some hundred. */
+const MAX_MEAN_KEY_BYTES = 256;
+const MIN_KEY_BYTES = 1 << 20;
+
 export interface Instance {
   readonly id: string;
   incarnation: number;
@@ -60,7 +64,8 @@ export class Instances {
 
   constructor({ state, maxHolders, onGone, onCrowdedOut }: InstancesOptions) {
     this.#state = state;
-    this.account = { maxHolders, holders: 0, untracked: 0 };
+    const maxKeyBytes = Math.max(MIN_KEY_BYTES, maxHolders * MAX_MEAN_KEY_BYTES);
+    this.account = { maxHolders, maxKeyBytes, holders: 0, keyBytes: 0, untracked: 0 };
     this.#onGone = onGone;
     this.#onCrowdedOut = onCrowdedOut;
   }

@@ -4,7 +4,8 @@
  * Proof    a chunk's hash is that of its parent's hash and its own tokens, so a candidate is the parent or is not:
  *          nothing is guessed. Candidates are chunks that end where the other begins, the newest first.
  * Gives up for good where nothing has ever matched: LMCache was told another algorithm than blake3, its default.
- * Bounds   candidates a place, places, tries a batch, chunks that are remembered.
+ * Bounds   candidates a place, places, bytes hashed a post, chunks that are remembered. What a post leaves no room for is
+ *          looked for when the chunk is told again, and so is what had no parent then where candidates have come since.
  * Source   LMCache 0.5.6, lmcache/v1/multiprocess/token_hasher.py.
  */
 import { blake3 } from '@noble/hashes/blake3';
@@ -18,8 +19,10 @@ export interface PlacedChunk {
 }
 
 const MAX_CANDIDATES = 256;
-/** Of one batch: a try takes some microseconds. */
-const MAX_TRIES = 2048;
+/** Of one post, as it is read in one turn of the event loop: some hundredths of a second. */
+const MAX_HASHED_BYTES = 2 << 20;
+/** What a try of a short chunk takes as long as. */
+const MIN_TRY_BYTES = 1024;
 const MAX_PLACES = 1024;
 const MAX_FOUND = 65_536;
 /** Searches in vain from the start on. */
@@ -28,14 +31,16 @@ const MAX_VAIN = 256;
 export class ParentSearch {
   /** Hashes of chunks by the place behind them, oldest first. */
   readonly #ends = new Map<number, string[]>();
-  /** Parents by chunk, in hex; null: none of the candidates of that time. */
-  readonly #found = new Map<string, string | null>();
+  /** Parents by chunk, in hex. */
+  readonly #found = new Map<string, string>();
+  /** Newest candidate by chunk, of those among which no parent was. */
+  readonly #missed = new Map<string, string>();
   #hasFound = false;
-  #tries = MAX_TRIES;
+  #hashableBytes = MAX_HASHED_BYTES;
   #vain = 0;
 
-  beginBatch(): void {
-    this.#tries = MAX_TRIES;
+  beginPost(): void {
+    this.#hashableBytes = MAX_HASHED_BYTES;
   }
 
   /** Undefined where it is not known. Remembers the chunk as a candidate. */
@@ -45,29 +50,30 @@ export class ParentSearch {
     this.#remember(hashHex, tokenOffset + tokenIds.length);
     if (tokenOffset === 0) return undefined;
     // Each rank and group tells of the chunk again.
-    let parent = this.#found.get(hashHex);
-    if (parent === undefined) {
-      parent = this.#search(chunk);
-      this.#found.set(hashHex, parent);
-      if (this.#found.size > MAX_FOUND) this.#found.delete(firstOf(this.#found));
-    }
+    const parent = this.#found.get(hashHex) ?? this.#search(chunk);
     return parent === null ? undefined : Buffer.from(parent, 'hex');
   }
 
   #search({ hashHex, tokenIds, tokenOffset }: PlacedChunk): string | null {
     if (!this.#hasFound && this.#vain >= MAX_VAIN) return null;
     const candidates = this.#ends.get(tokenOffset) ?? [];
-    if (candidates.length === 0) return null;
-    for (let at = candidates.length - 1; at >= 0 && this.#tries > 0; at--) {
-      this.#tries--;
+    const newest = candidates.at(-1);
+    if (newest === undefined || this.#missed.get(hashHex) === newest) return null;
+    const tryBytes = Math.max(MIN_TRY_BYTES, tokenIds.length * 4);
+    for (let at = candidates.length - 1; at >= 0; at--) {
+      if (this.#hashableBytes < tryBytes) return null;
+      this.#hashableBytes -= tryBytes;
       const candidate = candidates[at] as string;
       if (!isParent(candidate, tokenIds, hashHex)) continue;
       this.#hasFound = true;
+      setBounded(this.#found, hashHex, candidate);
+      this.#missed.delete(hashHex);
       // The start of many sequences stays among the newest.
       this.#remember(candidate, tokenOffset);
       return candidate;
     }
     this.#vain++;
+    setBounded(this.#missed, hashHex, newest);
     return null;
   }
 
@@ -90,6 +96,12 @@ function isParent(parentHex: string, tokenIds: readonly number[], hashHex: strin
     bytes.writeUInt32BE(tokenId, parent.length + index * 4);
   }
   return Buffer.from(blake3(bytes)).toString('hex') === hashHex;
+}
+
+/** The oldest goes where there are too many. */
+function setBounded(map: Map<string, string>, key: string, value: string): void {
+  map.set(key, value);
+  if (map.size > MAX_FOUND) map.delete(firstOf(map));
 }
 
 function firstOf<Key>(map: ReadonlyMap<Key, unknown>): Key {

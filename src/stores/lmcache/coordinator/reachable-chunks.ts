@@ -38,13 +38,15 @@ export class ReachableChunks {
     this.#feed = placements.feed();
   }
 
-  beginBatch(): void {
-    this.#parents.beginBatch();
+  /** Before the batches that came in one request. */
+  beginPost(): void {
+    this.#parents.beginPost();
   }
 
   /** It has a compartment of its own now, or names a pool; what is held there already is within reach too. */
-  noteCompartment({ id }: Instance, compartment: Compartment): void {
-    if (id !== this.#instanceId || this.#within.has(compartment)) return;
+  noteCompartment({ id, hasLeft }: Instance, compartment: Compartment): void {
+    // Of one that has left batches may still come, of pools too.
+    if (id !== this.#instanceId || hasLeft || this.#within.has(compartment)) return;
     this.#within.add(compartment);
     for (const chunk of compartment.chunkNames()) {
       const tokens = { parentHash: undefined, tokenIds: [], tokenOffset: -1 };

@@ -1,7 +1,8 @@
 /**
  * RequestBodies: reads bodies of requests whole, never more of them at a time than a budget allows.
  *
- * Bounds   bytes of one body; bytes of all that are being read, by what each of them says it has.
+ * Bounds   bytes of one body; bytes of all that are being read, by what of them has come: what only says that it will
+ *          send much keeps nobody out.
  */
 import type { IncomingMessage } from 'node:http';
 
@@ -10,7 +11,7 @@ export type BodyFault = 'oversize' | 'busy' | 'incomplete';
 export class RequestBodies {
   readonly #maxBytes: number;
   readonly #budgetBytes: number;
-  #reserved = 0;
+  #heldBytes = 0;
 
   constructor(maxBytes: number, budgetBytes: number) {
     this.#maxBytes = maxBytes;
@@ -27,23 +28,22 @@ export class RequestBodies {
   }
 
   async read(request: IncomingMessage): Promise<Buffer | BodyFault> {
-    const declared = this.declared(request);
-    if (declared === null) return 'oversize';
-    if (this.#reserved + declared > this.#budgetBytes) return 'busy';
-    this.#reserved += declared;
+    if (this.declared(request) === null) return 'oversize';
+    const chunks: Buffer[] = [];
+    let bytes = 0;
     try {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
       for await (const chunk of request as AsyncIterable<Buffer>) {
         bytes += chunk.length;
+        this.#heldBytes += chunk.length;
         if (bytes > this.#maxBytes) return 'oversize';
+        if (this.#heldBytes > this.#budgetBytes) return 'busy';
         chunks.push(chunk);
       }
       return Buffer.concat(chunks);
     } catch {
       return 'incomplete';
     } finally {
-      this.#reserved -= declared;
+      this.#heldBytes -= bytes;
     }
   }
 }

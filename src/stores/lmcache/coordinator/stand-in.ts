@@ -7,7 +7,7 @@
  */
 import type { CoordinatorRefusal } from '../../../metrics/coordinator-metrics.ts';
 import type { CoordinatorView } from './coordinator-view.ts';
-import { Members } from './members.ts';
+import { instanceIdOf, Members } from './members.ts';
 
 export interface StandInAnswer {
   readonly status: number;
@@ -24,11 +24,11 @@ const METHODS = new Map([
   ['/instances', ['GET', 'POST']],
 ]);
 
-/** Which server a path is about; null: none. */
+/** Which server a path is about; null: none that there could be. */
 export function instancePathOf(path: string): { instanceId: string | null; isHeartbeat: boolean } {
   const [, name, heartbeat] = INSTANCE_PATH.exec(path) ?? [];
   return {
-    instanceId: name === undefined ? null : decoded(name),
+    instanceId: instanceIdOf(decoded(name ?? '') ?? ''),
     isHeartbeat: heartbeat !== undefined,
   };
 }
@@ -38,7 +38,7 @@ export function registeredIdOf(body: Buffer): string | null {
   const fields = jsonOf(body);
   if (typeof fields !== 'object' || fields === null || !('instance_id' in fields)) return null;
   const { instance_id: id } = fields;
-  return typeof id === 'string' && id.trim() !== '' ? id.trim() : null;
+  return typeof id === 'string' ? instanceIdOf(id.trim()) : null;
 }
 
 export class StandIn {

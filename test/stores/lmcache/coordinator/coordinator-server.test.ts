@@ -1,56 +1,20 @@
 /** The endpoint that LMCache's MP servers take for their coordinator: answers, refusals, the one behind. */
 import { once } from 'node:events';
 import { request as requestHttp } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { HttpListenError } from '../../../../src/errors.ts';
 import { CoordinatorSource } from '../../../../src/stores/lmcache/coordinator/coordinator-source.ts';
 import { ObjectState } from '../../../../src/stores/objects/object-state.ts';
 import { bodyOf, wireBatch, wireEntry } from '../../../support/cache-batches.ts';
+import {
+  JSON_TYPE,
+  post,
+  startCoordinator as start,
+  stored,
+} from '../../../support/coordinator-endpoint.ts';
 import { type HttpStub, jsonAnswer, startHttpStub } from '../../../support/http-stub.ts';
 import { eventually } from '../../../support/plane-collector.ts';
-
-interface Endpoint {
-  readonly source: CoordinatorSource;
-  readonly state: ObjectState;
-  readonly url: string;
-}
-
-async function start(forward: string | null = null, maxBodyBytes = 1 << 20): Promise<Endpoint> {
-  const state = new ObjectState({
-    maxObjects: 1000,
-    maxKeyBytes: 1 << 20,
-    maxScopes: 100,
-    maxAttributeSets: 100,
-    onChange: () => undefined,
-  });
-  const source = new CoordinatorSource({
-    host: '127.0.0.1',
-    port: 0,
-    forward,
-    maxBodyBytes,
-    maxHolders: 1000,
-    instanceTimeoutSeconds: 30,
-    state,
-    reach: null,
-    warner: { warn: () => undefined },
-  });
-  await source.start();
-  onTestFinished(() => source.stop());
-  return { source, state, url: source.reading().endpoint };
-}
-
-const JSON_TYPE = { 'Content-Type': 'application/json' };
-const stored = (seq: number, chunk = `c${seq}`): Buffer =>
-  bodyOf(wireBatch(seq, { entries: [wireEntry(chunk)] }));
-
-function post(
-  url: string,
-  body: Buffer | string,
-  headers: Readonly<Record<string, string>> = JSON_TYPE,
-) {
-  return fetch(`${url}/events`, { method: 'POST', body, headers });
-}
 
 /** `status body`, the body as JSON where it has one. */
 async function shown(answer: Response | Promise<Response>): Promise<[number, unknown]> {
@@ -168,20 +132,47 @@ describe('bounds', () => {
     expect((await post(url, stored(1))).status).toBe(200);
   });
 
+  const begin = (url: string, sent: string): Socket => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+    socket.write(`POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\n${sent}`);
+    return socket;
+  };
+
   test('bodies under way are bounded together; one that breaks off gives its room back', async () => {
     const { url, source } = await start(null, 65_536);
-    const held = Array.from({ length: 4 }, () => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1');
-      socket.write('POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65536\r\n\r\n');
-      return socket;
-    });
-    await eventually(() => source.counts.requests === 4);
-    expect((await post(url, stored(1))).status).toBe(503);
-    expect(source.counts.refusals.busy).toBe(1);
+    const most = `Content-Length: 65536\r\n\r\n${' '.repeat(65_500)}`;
+    const held = Array.from({ length: 4 }, () => begin(url, most));
+    const more = `Content-Length: 65536\r\n\r\n${' '.repeat(1000)}`;
+    const answers: string[] = [];
+    // Those of the four that have not been read yet may be the ones that find no room.
+    for (const socket of [...held, begin(url, more)]) {
+      socket.on('data', (answer) => answers.push(answer.toString().slice(0, 12)));
+    }
+    await eventually(() => answers.length > 0);
+    expect([answers, source.counts.refusals.busy]).toEqual([['HTTP/1.1 503'], 1]);
     for (const socket of held) socket.destroy();
     await eventually(() => source.counts.refusals.incomplete === 4);
     expect((await post(url, stored(1))).status).toBe(200);
   });
+
+  test('a body that is still coming when it is too much is answered too', async () => {
+    const { url } = await start(null, 65_536);
+    const socket = begin(url, `Transfer-Encoding: chunked\r\n\r\n20000\r\n${' '.repeat(131_000)}`);
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  test.each(['Content-Length: 65536', 'Transfer-Encoding: chunked'])(
+    'bodies that do not come, %s, keep nobody out',
+    async (header) => {
+      const { url, source } = await start(null, 65_536);
+      for (let count = 0; count < 8; count++) begin(url, `${header}\r\n\r\n`);
+      await eventually(() => source.counts.requests === 8);
+      expect((await post(url, stored(1))).status).toBe(200);
+    },
+  );
 
   test('what a browser sends for a web site is refused', async () => {
     const { url, source, state } = await start();
@@ -228,6 +219,32 @@ async function raw(url: string, request: string): Promise<string> {
   const chunks = await socket.toArray().catch(() => []);
   return Buffer.concat(chunks).toString().split('\r\n')[0] ?? '';
 }
+
+test('what registered servers say of themselves is bounded together, and given back', async () => {
+  const { url } = await start();
+  const register = async (id: string): Promise<number> => {
+    const metadata = Object.fromEntries(
+      Array.from({ length: 60 }, (_, key) => [`${key}`, 'x'.repeat(1000)]),
+    );
+    const body = JSON.stringify({ instance_id: id, ip: 'h', http_port: 1, metadata });
+    return (await fetch(`${url}/instances`, { method: 'POST', body })).status;
+  };
+  const answers: number[] = [];
+  for (let at = 0; at < 20; at++) answers.push(await register(`mp-${at}`));
+  expect(answers).toEqual(Array.from({ length: 20 }, (_, at) => (at < 17 ? 200 : 503)));
+  expect(await register('mp-3')).toBe(200);
+  await fetch(`${url}/instances/mp-3`, { method: 'DELETE' });
+  expect(await register('mp-20')).toBe(200);
+  const list = await (await fetch(`${url}/instances`)).text();
+  expect(list.length).toBeLessThan(1_100_000);
+});
+
+test.each(['\ud800', 'x'.repeat(257)])('nobody registers as %j', async (id) => {
+  const { url, source } = await start();
+  const body = JSON.stringify({ instance_id: id, ip: 'h', http_port: 1 });
+  expect((await fetch(`${url}/instances`, { method: 'POST', body })).status).toBe(422);
+  expect(source.view.instances.size).toBe(0);
+});
 
 describe('requests that no server sends', () => {
   const host = 'Host: 127.0.0.1\r\nConnection: close\r\n';

@@ -95,9 +95,45 @@ describe('objects', () => {
     const many = [wireEntry('a'), wireEntry('a', { kv_rank: 1 }), wireEntry('b')];
     trial.take(wireBatch(1, { entries: many }), remove(2, 'b'));
     expect(trial.held()).toEqual(['mp-1//a l1/dram']);
-    expect(trial.view.instances.account).toEqual({ maxHolders: 2, holders: 2, untracked: 1 });
+    expect(trial.view.instances.account).toMatchObject({ holders: 2, untracked: 1 });
     trial.take(remove(3, 'a'), store(4, 'b'));
     expect(trial.held()).toEqual(['mp-1//a l1/dram', 'mp-1//b l1/dram']);
+  });
+
+  test('what is given up is looked for where something is held alone', () => {
+    const trial = new CoordinatorTrial();
+    const salts = Array.from({ length: 20 }, (_, at) => wireEntry('a', { cache_salt: `s${at}` }));
+    trial.take(wireBatch(1, { entries: salts }), store(2, 'b', L2));
+    trial.take(wireBatch(3, { entries: salts, event_type: 'delete' }));
+    const given: string[] = [];
+    const cleared = trial.state.cleared.bind(trial.state);
+    trial.state.cleared = (scope, cause) => {
+      given.push(scope.tenantId);
+      return cleared(scope, cause);
+    };
+    trial.take(wireBatch(9));
+    expect([given, trial.held()]).toEqual([['m1'], []]);
+    trial.take(wireBatch(19));
+    expect(given).toHaveLength(1);
+  });
+
+  test('bytes of their names are bounded too, and given back', () => {
+    const trial = new CoordinatorTrial({ maxHolders: 2000 });
+    const { account } = trial.view.instances;
+    const model_name = '模'.repeat(1000);
+    const many = Array.from({ length: 1000 }, (_, at) => wireEntry(`c${at}`, { model_name }));
+    trial.take(wireBatch(1, { entries: many }));
+    expect(account.holders + account.untracked).toBe(1000);
+    expect([account.untracked > 600, account.keyBytes <= account.maxKeyBytes]).toEqual([
+      true,
+      true,
+    ]);
+    trial.take(wireBatch(2, { event_type: 'delete', entries: many.slice(0, 100) }));
+    const kept = account.holders;
+    trial.take(wireBatch(3, { entries: many.slice(900) }));
+    expect(account.holders).toBe(kept + 100);
+    trial.take(wireBatch(9));
+    expect(account).toMatchObject({ holders: 0, keyBytes: 0 });
   });
 
   test('media beyond the bound hold nothing, and leave room for those of other stores', () => {

@@ -81,7 +81,7 @@ test('where it was not told, or is too long ago, none is known', () => {
   expect(search.parentOf({ ...second, tokenIds: [] })).toBeUndefined();
 });
 
-test('hashes of another algorithm are soon not tried any more, and tries of a batch are bounded', () => {
+test('hashes of another algorithm are soon not tried any more, and tries of a post are bounded', () => {
   const vain = new ParentSearch();
   for (let token = 0; token < 256; token++) {
     vain.parentOf({
@@ -89,7 +89,7 @@ test('hashes of another algorithm are soon not tried any more, and tries of a ba
       tokenIds: [1],
       tokenOffset: 0,
     });
-    vain.beginBatch();
+    vain.beginPost();
     vain.parentOf({
       hashHex: `01${token.toString(16).padStart(4, '0')}`,
       tokenIds: [1],
@@ -115,7 +115,56 @@ test('hashes of another algorithm are soon not tried any more, and tries of a ba
   busy.parentOf(parent);
   expect(busy.parentOf(child)).toBeUndefined();
   const [next, last] = chunksOf(9, 9, 7, 7) as [PlacedChunk, PlacedChunk];
-  busy.beginBatch();
+  busy.beginPost();
   busy.parentOf(next);
   expect(hex(busy.parentOf(last))).toBe(next.hashHex);
+});
+
+/** A search that has found a parent before, with `count` others of the newest candidates at place 2. */
+function crowded(count: number): ParentSearch {
+  const search = new ParentSearch();
+  for (const chunk of chunksOf(1, 2, 3, 4)) search.parentOf(chunk);
+  for (let token = 0; token < count; token++)
+    search.parentOf(chunksOf(100 + token, 0)[0] as PlacedChunk);
+  search.beginPost();
+  return search;
+}
+
+const orphan = (number: number, tokens = 1): PlacedChunk => ({
+  hashHex: `03${number.toString(16).padStart(4, '0')}`,
+  tokenIds: Array.from({ length: tokens }, () => 1),
+  tokenOffset: 2,
+});
+
+test.each([
+  ['many chunks', 8, 1],
+  ['one long chunk', 1, 65_536],
+])('what %s left no tries for is found when it is told again', (_, count, tokens) => {
+  const search = crowded(255);
+  const [parent, child] = chunksOf(9, 9, 8, 8) as [PlacedChunk, PlacedChunk];
+  search.parentOf(parent);
+  for (let number = 0; number < count; number++) search.parentOf(orphan(number, tokens));
+  expect(search.parentOf(child)).toBeUndefined();
+  search.beginPost();
+  expect(hex(search.parentOf(child))).toBe(parent.hashHex);
+});
+
+test('what was left out for want of tries does not count as searched in vain', () => {
+  const search = new ParentSearch();
+  for (let token = 0; token < 256; token++)
+    search.parentOf(chunksOf(100 + token, 0)[0] as PlacedChunk);
+  for (let number = 0; number < 1000; number++) search.parentOf(orphan(number));
+  search.beginPost();
+  const [parent, child] = chunksOf(9, 9, 8, 8) as [PlacedChunk, PlacedChunk];
+  search.parentOf(parent);
+  expect(hex(search.parentOf(child))).toBe(parent.hashHex);
+});
+
+test('a chunk that was told before its parent is found when it is told again', () => {
+  const search = crowded(3);
+  const [parent, child] = chunksOf(9, 9, 8, 8) as [PlacedChunk, PlacedChunk];
+  expect(search.parentOf(child)).toBeUndefined();
+  expect(search.parentOf(child)).toBeUndefined();
+  search.parentOf(parent);
+  expect(hex(search.parentOf(child))).toBe(parent.hashHex);
 });

@@ -106,8 +106,12 @@ test('a gap, a restart and a leave withdraw what they give up', () => {
   reach.trial.view.leave('mp-1');
   reach.chunks.turn();
   expect(matches()).toEqual([0, 0, 0, 0]);
+  // What it still had to say: a worker without its server loads nothing from the pool.
+  reach.take(store(4, entry('c', [5, 6]), { ...POOL, incarnation: 1001 }));
+  expect([...matches(), ...reach.match([5, 6])]).toEqual([0, 0, 0, 0, 0, 0]);
   reach.trial.view.noteMember('mp-1');
-  reach.take(wireBatch(4, { ...POOL, incarnation: 1001, event_type: 'access' }));
+  reach.take(wireBatch(5, { ...POOL, incarnation: 1001, event_type: 'access' }));
+  expect(reach.match([5, 6])).toEqual([0, 1]);
   expect(matches()).toEqual([0, 0, 0, 1]);
 });
 
