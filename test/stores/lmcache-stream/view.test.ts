@@ -19,7 +19,7 @@ class CountedFeed extends ChunkFeed {
 test('many records of a batch that cannot be read give up what stood before them once', () => {
   const chunks = new ChunkTrial();
   chunks.placements.feed(true);
-  const feed = new CountedFeed(chunks.placements, 0);
+  const feed = new CountedFeed(chunks.placements, { l1: 1, l2: 2 });
   const losses: string[] = [];
   const metrics = new SourceMetrics();
   const state = new ObjectState({
