@@ -28,6 +28,13 @@ export interface HolderAccount {
   untracked: number;
 }
 
+export interface CompartmentWatcher {
+  /** A chunk's last holder there is gone. */
+  noteGone(compartment: Compartment, chunk: ChunkName): void;
+  /** All that was held there was given up. */
+  noteCleared(compartment: Compartment): void;
+}
+
 export interface CompartmentOptions {
   /** Null: a pool that several servers mount. */
   readonly instanceId: string | null;
@@ -35,8 +42,8 @@ export interface CompartmentOptions {
   readonly backend: string;
   readonly state: ObjectState;
   readonly account: HolderAccount;
-  /** Its last holder is gone, or was given up (`isTold` false); null: nobody asks. */
-  readonly onGone: ((compartment: Compartment, chunk: ChunkName, isTold: boolean) => void) | null;
+  /** Null: nobody asks. */
+  readonly watcher: CompartmentWatcher | null;
 }
 
 const U32 = 0x1_0000_0000;
@@ -55,14 +62,14 @@ export class Compartment {
   readonly #backendId: string;
   readonly #state: ObjectState;
   readonly #account: HolderAccount;
-  readonly #onGone: CompartmentOptions['onGone'];
+  readonly #watcher: CompartmentWatcher | null;
   /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
   #holders = new ObjectTable();
   /** Holders of a chunk as attributes. */
   #chunks = new ObjectTable();
 
-  constructor({ instanceId, tier, backend, state, account, onGone }: CompartmentOptions) {
-    this.#onGone = onGone;
+  constructor({ instanceId, tier, backend, state, account, watcher }: CompartmentOptions) {
+    this.#watcher = watcher;
     this.instanceId = instanceId;
     this.tier = tier;
     this.backend = backend;
@@ -76,6 +83,7 @@ export class Compartment {
     return this.#chunks.find(chunkKeyOf(chunk)) >= 0;
   }
 
+  /** May be taken up again later: what is stored meanwhile may be left out. */
   *chunkNames(): Generator<ChunkName> {
     for (const key of this.#chunks.keys()) {
       const [cacheSalt = '', modelName = '', hashHex = ''] = Buffer.from(key).toString().split('@');
@@ -128,7 +136,7 @@ export class Compartment {
     this.#account.keyBytes -= holder.length;
     if (!this.#dropChunk(chunkKeyOf(entry))) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
-    this.#onGone?.(this, entry, true);
+    this.#watcher?.noteGone(this, entry);
     return true;
   }
 
@@ -140,14 +148,12 @@ export class Compartment {
       if (scope.table.size === 0 || scope.backendId !== this.#backendId) continue;
       if (scope.source === LMCACHE) this.#state.cleared(scope, cause);
     }
-    if (this.#onGone !== null) {
-      for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);
-    }
     this.#account.holders -= this.#holders.size;
     this.#account.keyBytes -= this.#holders.keyBytes;
     this.#holders = new ObjectTable();
     this.#chunks = new ObjectTable();
     this.bytes = 0;
+    this.#watcher?.noteCleared(this);
   }
 
   #hasRoomFor({ length }: Uint8Array): boolean {

@@ -57,7 +57,7 @@ export class CoordinatorView {
     this.instances = new Instances({
       state,
       maxHolders,
-      onGone: chunks && ((...gone) => chunks.noteGone(...gone)),
+      watcher: chunks,
       onCrowdedOut: (instance) => {
         options.counts.crowdedOutInstances++;
         this.leave(instance.id, 'invalidated');

@@ -6,7 +6,7 @@
  */
 import type { ObjectState } from '../../objects/object-state.ts';
 import { type LmcacheTier, mediumOf } from '../object-names.ts';
-import { Compartment, type CompartmentOptions, type HolderAccount } from './compartment.ts';
+import { Compartment, type CompartmentWatcher, type HolderAccount } from './compartment.ts';
 
 /** Of the 16 that the state has bits for: other stores need some. */
 const MAX_MEDIA = 12;
@@ -46,8 +46,8 @@ export interface Instance {
 export interface InstancesOptions {
   readonly state: ObjectState;
   readonly maxHolders: number;
-  /** A chunk's last holder in a compartment is gone. */
-  readonly onGone: CompartmentOptions['onGone'];
+  /** Of all compartments. */
+  readonly watcher: CompartmentWatcher | null;
   /** It goes before a new one comes, as there are too many. */
   readonly onCrowdedOut: (instance: Instance) => void;
 }
@@ -56,17 +56,17 @@ export class Instances {
   readonly account: HolderAccount;
   readonly pools: Map<string, Compartment> = new Map();
   readonly #state: ObjectState;
-  readonly #onGone: CompartmentOptions['onGone'];
+  readonly #watcher: CompartmentWatcher | null;
   readonly #all = new Map<string, Instance>();
   /** Tiers with their backends, of all that were ever named. */
   readonly #media = new Set<string>();
   readonly #onCrowdedOut: InstancesOptions['onCrowdedOut'];
 
-  constructor({ state, maxHolders, onGone, onCrowdedOut }: InstancesOptions) {
+  constructor({ state, maxHolders, watcher, onCrowdedOut }: InstancesOptions) {
     this.#state = state;
     const maxKeyBytes = Math.max(MIN_KEY_BYTES, maxHolders * MAX_MEAN_KEY_BYTES);
     this.account = { maxHolders, maxKeyBytes, holders: 0, keyBytes: 0, untracked: 0 };
-    this.#onGone = onGone;
+    this.#watcher = watcher;
     this.#onCrowdedOut = onCrowdedOut;
   }
 
@@ -123,7 +123,7 @@ export class Instances {
     if (this.#state.media.bitOf(medium) === 0) return null;
     this.#media.add(medium);
     const compartment = new Compartment({
-      onGone: this.#onGone,
+      watcher: this.#watcher,
       instanceId: shared ? null : instance.id,
       tier,
       backend,
