@@ -67,6 +67,8 @@ export class Compartment {
   #holders = new ObjectTable();
   /** Holders of a chunk as attributes. */
   #chunks = new ObjectTable();
+  /** With how many chunks each: the state has thousands of scopes, most of others. */
+  readonly #tenants = new Map<string, number>();
 
   constructor({ instanceId, tier, backend, state, account, watcher }: CompartmentOptions) {
     this.#watcher = watcher;
@@ -111,7 +113,7 @@ export class Compartment {
       }
       this.#account.holders++;
       this.#account.keyBytes += holder.length;
-      this.#addChunk(chunkKeyOf(entry));
+      this.#addChunk(entry);
     } else {
       this.bytes -= this.#sizeAt(known);
     }
@@ -134,7 +136,7 @@ export class Compartment {
     this.#holders.remove(at);
     this.#account.holders--;
     this.#account.keyBytes -= holder.length;
-    if (!this.#dropChunk(chunkKeyOf(entry))) return true;
+    if (!this.#dropChunk(entry)) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
     this.#watcher?.noteGone(this, entry);
     return true;
@@ -143,11 +145,10 @@ export class Compartment {
   /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
   clear(cause: ChangeCause): void {
     if (this.#holders.size === 0) return;
-    for (const scope of this.#state.scopes()) {
-      // Scopes stay when they are empty, and there may be thousands.
-      if (scope.table.size === 0 || scope.backendId !== this.#backendId) continue;
-      if (scope.source === LMCACHE) this.#state.cleared(scope, cause);
+    for (const tenantId of this.#tenants.keys()) {
+      this.#state.cleared({ source: LMCACHE, backendId: this.#backendId, tenantId }, cause);
     }
+    this.#tenants.clear();
     this.#account.holders -= this.#holders.size;
     this.#account.keyBytes -= this.#holders.keyBytes;
     this.#holders = new ObjectTable();
@@ -171,20 +172,30 @@ export class Compartment {
     return (this.#holders.media(entry) >>> 1) * U32 + this.#holders.attributes(entry);
   }
 
-  #addChunk(chunk: Uint8Array): void {
-    const at = this.#chunks.findOrAdd(chunk);
+  #addChunk(chunk: ChunkName): void {
+    const at = this.#chunks.findOrAdd(chunkKeyOf(chunk));
+    const holders = this.#chunks.attributes(at);
+    if (holders === 0) this.#countTenant(chunk, 1);
     this.#chunks.setMedia(at, 1);
-    this.#chunks.setAttributes(at, this.#chunks.attributes(at) + 1);
+    this.#chunks.setAttributes(at, holders + 1);
   }
 
   /** Returns whether that was its last holder. */
-  #dropChunk(chunk: Uint8Array): boolean {
-    const at = this.#chunks.find(chunk);
+  #dropChunk(chunk: ChunkName): boolean {
+    const at = this.#chunks.find(chunkKeyOf(chunk));
     const left = this.#chunks.attributes(at) - 1;
     this.#chunks.setAttributes(at, left);
     if (left > 0) return false;
     this.#chunks.remove(at);
+    this.#countTenant(chunk, -1);
     return true;
+  }
+
+  #countTenant({ modelName, cacheSalt }: ChunkName, chunks: 1 | -1): void {
+    const tenantId = tenantOf(modelName, cacheSalt);
+    const count = (this.#tenants.get(tenantId) ?? 0) + chunks;
+    if (count === 0) this.#tenants.delete(tenantId);
+    else this.#tenants.set(tenantId, count);
   }
 }
 

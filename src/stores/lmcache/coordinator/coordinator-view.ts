@@ -117,10 +117,7 @@ export class CoordinatorView {
   }
 
   #heard(instanceId: string): Instance {
-    const nowMs = this.#options.nowMs();
-    const instance = this.instances.find(instanceId) ?? this.instances.add(instanceId, nowMs);
-    instance.lastHeardMs = nowMs;
-    return instance;
+    return this.instances.heard(instanceId, this.#options.nowMs());
   }
 
   #admit({ instanceId, incarnation, seq }: CacheBatch): keyof TakenBatches {

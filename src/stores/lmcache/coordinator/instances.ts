@@ -58,6 +58,8 @@ export class Instances {
   readonly #state: ObjectState;
   readonly #watcher: CompartmentWatcher | null;
   readonly #all = new Map<string, Instance>();
+  /** The same, the one that was silent longest first: a post may name thousands that find no room. */
+  readonly #bySilence = new Set<Instance>();
   /** Tiers with their backends, of all that were ever named. */
   readonly #media = new Set<string>();
   readonly #onCrowdedOut: InstancesOptions['onCrowdedOut'];
@@ -82,30 +84,18 @@ export class Instances {
     return this.#all.get(id) ?? null;
   }
 
-  add(id: string, nowMs: number): Instance {
-    if (this.#all.size >= MAX_INSTANCES) this.#makeRoom();
-    const instance: Instance = {
-      id,
-      incarnation: -1,
-      pastLives: [],
-      lastSeq: 0,
-      isWhole: false,
-      hasLeft: false,
-      mayBeginAnew: false,
-      isMember: false,
-      lastHeardMs: nowMs,
-      revision: -1,
-      lostBatches: 0,
-      restarts: 0,
-      own: new Map(),
-      mounted: new Set(),
-    };
-    this.#all.set(id, instance);
+  /** It says something now, maybe for the first time. */
+  heard(id: string, nowMs: number): Instance {
+    const instance = this.#all.get(id) ?? this.#add(id, nowMs);
+    instance.lastHeardMs = nowMs;
+    this.#bySilence.delete(instance);
+    this.#bySilence.add(instance);
     return instance;
   }
 
   forget(instance: Instance): void {
     this.#all.delete(instance.id);
+    this.#bySilence.delete(instance);
   }
 
   /** Null where there is no room for a further medium. */
@@ -134,11 +124,30 @@ export class Instances {
     return compartment;
   }
 
+  #add(id: string, nowMs: number): Instance {
+    if (this.#all.size >= MAX_INSTANCES) this.#makeRoom();
+    const instance: Instance = {
+      id,
+      incarnation: -1,
+      pastLives: [],
+      lastSeq: 0,
+      isWhole: false,
+      hasLeft: false,
+      mayBeginAnew: false,
+      isMember: false,
+      lastHeardMs: nowMs,
+      revision: -1,
+      lostBatches: 0,
+      restarts: 0,
+      own: new Map(),
+      mounted: new Set(),
+    };
+    this.#all.set(id, instance);
+    return instance;
+  }
+
   #makeRoom(): void {
-    let oldest: Instance | null = null;
-    for (const instance of this.#all.values()) {
-      if (oldest === null || instance.lastHeardMs < oldest.lastHeardMs) oldest = instance;
-    }
-    if (oldest !== null) this.#onCrowdedOut(oldest);
+    const [oldest] = this.#bySilence;
+    if (oldest !== undefined) this.#onCrowdedOut(oldest);
   }
 }

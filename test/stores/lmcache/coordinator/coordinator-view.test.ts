@@ -285,6 +285,31 @@ describe('lives', () => {
     expect(trial.view.instances.size).toBe(MAX_INSTANCES);
     expect(trial.view.instances.find('mp-0')).toBeNull();
     expect(trial.counts.crowdedOutInstances).toBe(1);
+    trial.take(store(2, 'b', { instance_id: 'mp-1' }), store(1, 'a', { instance_id: 'mp-0' }));
+    expect(trial.view.instances.find('mp-1')).not.toBeNull();
+    expect(trial.view.instances.find('mp-2')).toBeNull();
+  });
+
+  test('what one of very many held is found without going through the scopes of all others', () => {
+    const trial = new CoordinatorTrial();
+    let lists = 0;
+    const scopes = trial.state.scopes.bind(trial.state);
+    trial.state.scopes = () => {
+      lists++;
+      return scopes();
+    };
+    for (let number = 0; number < MAX_INSTANCES + 20; number++) {
+      const instance_id = `mp-${number}`;
+      trial.take(
+        store(1, 'a', { instance_id }),
+        store(2, 'b', { instance_id }, { cache_salt: 't' }),
+      );
+    }
+    expect([trial.counts.crowdedOutInstances, lists]).toEqual([20, 0]);
+    const held = (): string[] => trial.held().filter((row) => row.startsWith('mp-30/'));
+    expect(held()).toEqual(['mp-30//a l1/dram', 'mp-30/t/b l1/dram']);
+    trial.view.leave('mp-30');
+    expect(held()).toEqual([]);
   });
 });
 
