@@ -1,8 +1,14 @@
 /** Very many chunks that come within reach or are given up at once: in portions, and as if it had been one. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { CoordinatorSource } from '../../../../src/stores/lmcache/coordinator/coordinator-source.ts';
 import { ReachableChunks } from '../../../../src/stores/lmcache/coordinator/reachable-chunks.ts';
-import { type WireFields, wireBatch, wireEntry } from '../../../support/cache-batches.ts';
+import {
+  readBatches,
+  type WireFields,
+  wireBatch,
+  wireEntry,
+} from '../../../support/cache-batches.ts';
 import { CoordinatorTrial } from '../../../support/coordinator-trial.ts';
 import { fixedSeed } from '../../../support/properties.ts';
 import { ChunkTrial } from '../../placement/chunk-trial.ts';
@@ -142,6 +148,35 @@ test('a stop in the middle leaves nothing to be done', () => {
   reach.take('mp-1', { ...OWN, entries: [] }, { lost: 1 });
   reach.chunks.turn();
   expect([reach.heldWithoutTokens, reach.reachable.isBehind]).toEqual([held, false]);
+});
+
+test('the source is suspect until routers were told, or it was stopped', async () => {
+  for (const isStopped of [false, true]) {
+    const chunks = new ChunkTrial();
+    const { placements } = chunks;
+    const source = new CoordinatorSource({
+      host: '127.0.0.1',
+      port: 0,
+      forward: null,
+      maxBodyBytes: 1 << 20,
+      maxHolders: 10_000,
+      instanceTimeoutSeconds: 30,
+      state: new CoordinatorTrial().state,
+      reach: { instanceId: 'mp-1', model: 'm', placements },
+      warner: { warn: () => undefined },
+    });
+    const take = (seq: number): unknown =>
+      source.view.take(readBatches(wireBatch(seq, { ...OWN, entries: entries(seq, seq + 500) })));
+    take(1);
+    chunks.turn();
+    expect(source.isSuspect).toBe(false);
+    take(9);
+    chunks.portion();
+    expect(source.isSuspect).toBe(true);
+    if (isStopped) await source.stop();
+    else chunks.turn();
+    expect(source.isSuspect).toBe(false);
+  }
 });
 
 const range = fc
