@@ -46,7 +46,7 @@ const COUNTERS: readonly (readonly [
   ['expired_instances', 'Servers that were silent too long', (r) => r.counts.expiredInstances],
   [
     'crowded_out_instances',
-    'Servers given up because there were too many',
+    'Servers given up, and batches of new ones dropped, because there were too many',
     (r) => r.counts.crowdedOutInstances,
   ],
   ['untracked_keys', 'Keys that found no room and are not followed', (r) => r.untrackedKeys],

@@ -35,6 +35,6 @@ export class CoordinatorMetrics {
   declarations = 0;
   /** Members that were silent too long. */
   expiredInstances = 0;
-  /** Servers given up because there were too many. */
+  /** Servers given up, and batches of new ones dropped, because there were too many. */
   crowdedOutInstances = 0;
 }

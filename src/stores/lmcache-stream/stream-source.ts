@@ -52,10 +52,11 @@ export class LmcacheStreamSource implements StoreSource {
     return this.#streams.every(({ socket }) => socket.isConnected);
   }
 
-  /** Evictions are missed while there is no subscription. */
+  /** Evictions are missed while there is no subscription, and routers may not have been told yet what was given up. */
   get isSuspect(): boolean {
     return this.#streams.some(
-      ({ subscription, view }) => subscription.state !== 'live' && view.objects > 0,
+      ({ subscription, view }) =>
+        view.isWithdrawing || (subscription.state !== 'live' && view.objects > 0),
     );
   }
 

@@ -7,8 +7,9 @@
  * Removed  once is gone, however often it was stored.
  * Portions what a batch tells is applied over several turns where it is much: an eviction of all that is held is one
  *          record. It is done before the next batch is looked at.
- * Loss     or another incarnation: everything told before is given up. Records behind a loss are whole again, so it
- *          goes on from there: the log from its start would tell the same and end at the same loss.
+ * Loss     or another incarnation: everything told before is given up, at the routers over several turns. Records behind
+ *          a loss are whole again, so it goes on from there: the log from its start would tell the same and end at the
+ *          same loss.
  */
 import {
   readStreamBatch,
@@ -69,6 +70,11 @@ export class StreamView {
     this.#scope = { source: LMCACHE, backendId: STREAM_BACKEND, tenantId: options.modelName };
   }
 
+  /** Routers are still told of what was given up. */
+  get isWithdrawing(): boolean {
+    return this.#options.feed?.isWithdrawing === true;
+  }
+
   get objects(): number {
     return this.#options.state.scope(this.#scope)?.table.size ?? 0;
   }
@@ -100,6 +106,7 @@ export class StreamView {
   /** What has not been applied by now never is. */
   stop(): void {
     this.#left = null;
+    this.#options.feed?.stop();
   }
 
   /** Nobody can confirm any more what is held: it goes, and comes again with the whole log. */

@@ -13,10 +13,13 @@ import { randomBytes } from 'node:crypto';
 /** Longest key that an entry can tell the length of. */
 export const MAX_TABLE_KEY_BYTES = 0xffff;
 
-const MIN_ENTRIES = 64;
-const MIN_KEY_BYTES = 4096;
+/** Small, as a batch may name thousands of servers: so short arrays need no memory of their own. */
+const MIN_ENTRIES = 4;
+const MIN_KEY_BYTES = 64;
 /** Slots for each entry: what keeps probes short. */
 const SLOTS_PER_ENTRY = 2;
+/** So that nobody outside can choose keys that collide. */
+const SEED = randomBytes(4).readUInt32LE();
 
 export class ObjectTable {
   /** Objects held. */
@@ -25,7 +28,6 @@ export class ObjectTable {
   entryEnd = 0;
   /** Bytes of the keys held. */
   keyBytes = 0;
-  readonly #seed: number = randomBytes(4).readUInt32LE();
   /** Entry + 1, by hash, with linear probing; 0 where there is none. */
   #slots = new Uint32Array(MIN_ENTRIES * SLOTS_PER_ENTRY);
   #hashes = new Uint32Array(MIN_ENTRIES);
@@ -135,9 +137,9 @@ export class ObjectTable {
     return true;
   }
 
-  /** FNV-1a from a seed of the table's own, its bits mixed for the mask. */
+  /** FNV-1a from the seed, its bits mixed for the mask. */
   #hashOf(key: Uint8Array): number {
-    let hash = this.#seed;
+    let hash = SEED;
     for (let index = 0; index < key.length; index++) {
       hash = Math.imul(hash ^ (key[index] as number), 0x01000193);
     }

@@ -19,7 +19,6 @@ import {
   type ChunkTokens,
   holdsSame,
   isWhole,
-  type RemovedChunk,
   type StoredChunk,
 } from './chunk.ts';
 import { ChunkFeed } from './chunk-feed.ts';
@@ -98,7 +97,24 @@ export class ChunkPlacements {
 
   /** One a source; a blind one calls every salt empty, as it does not know any. */
   feed(isSaltBlind = false): ChunkFeed {
-    return new ChunkFeed(this, this.#holders.addFeed(isSaltBlind));
+    const feed = this.#holders.addFeed(isSaltBlind);
+    const [l1, l2] = [this.#holders.bitOf(feed, 'l1'), this.#holders.bitOf(feed, 'l2')];
+    return new ChunkFeed(this, { l1, l2 });
+  }
+
+  /** Of the worker's own model; null where it is not known. */
+  find({ hash, model, salt }: ChunkId): Chunk | null {
+    // Chunks of two models that hold the same tokens have one hash.
+    return model === this.#options.model ? this.#table.get(keyOf(hashKeyOf(hash), salt)) : null;
+  }
+
+  all(): Iterable<Chunk> {
+    return this.#table.all();
+  }
+
+  /** Calls back once it is the turn of what can wait. */
+  defer(callback: () => void): void {
+    this.#options.defer(callback);
   }
 
   chunkAt(sequenceLow: number, sequenceHigh: number): Chunk | null {
@@ -129,8 +145,8 @@ export class ChunkPlacements {
     if (known !== null) this.#touch(known);
   }
 
-  /** Called by feeds. */
-  store(feed: number, chunk: StoredChunk): void {
+  /** Called by feeds; `bit` says who holds it, and on which tier. */
+  store(bit: number, chunk: StoredChunk): void {
     if (this.storageTierOf(chunk.tier) === null) return;
     if (chunk.model !== this.#options.model) {
       this.refused.other_model++;
@@ -143,29 +159,16 @@ export class ChunkPlacements {
       this.refused.no_room++;
       return;
     }
-    this.#table.setHolders(known, known.holders | this.#holders.bitOf(feed, chunk.tier));
+    this.#table.setHolders(known, known.holders | bit);
     if (chunk.tokenIds.length > 0) this.#teach(known, chunk);
     else if (!isWhole(known) && !known.isRefused) this.#askTold(known, hashKey);
     if (known.sequenceHashes !== null) this.#touch(known);
   }
 
   /** Called by feeds. */
-  remove(feed: number, { hash, model, salt, tier }: RemovedChunk): void {
-    // Chunks of two models that hold the same tokens have one hash.
-    if (model !== this.#options.model) return;
-    const known = this.#table.get(keyOf(hashKeyOf(hash), salt));
-    if (known !== null) this.#release(known, this.#holders.bitOf(feed, tier));
-  }
-
-  /** Called by feeds. */
-  removeAll(feed: number): void {
-    const bits = this.#holders.bitOf(feed, 'l1') | this.#holders.bitOf(feed, 'l2');
-    for (const chunk of this.#table.all()) this.#release(chunk, bits);
-  }
-
-  #release(chunk: Chunk, bits: number): void {
-    if ((chunk.holders & bits) === 0) return;
-    this.#table.setHolders(chunk, chunk.holders & ~bits);
+  release(chunk: Chunk, bit: number): void {
+    if ((chunk.holders & bit) === 0) return;
+    this.#table.setHolders(chunk, chunk.holders & ~bit);
     if (chunk.holders === 0) this.#told.stopWaiting(chunk.hashKey, chunk);
     this.#touch(chunk);
   }

@@ -3,11 +3,13 @@
  *
  * Place    of a chunk is known once its parent's is: it waits for that, and for its tokens.
  * Unheld   ones stay a while, as parents of others; one that a kept chunk follows on does not go.
- * Conflict a hash that comes with other tokens or another parent means nothing any more, nor what follows on it.
+ * Conflict a hash that comes with other tokens or another parent means nothing any more, nor what follows on it: any
+ *          number may, so that they go a portion at a time.
  * Bounds   blocks (a chunk without tokens counts as one), chunks that are not held. Then the oldest unheld gives way.
  */
 import { blockCountOf, type Chunk } from './chunk.ts';
 import { sequenceHashesOf } from './chunk-hashes.ts';
+import { ChunkQueue } from './chunk-queue.ts';
 import { Orphans } from './orphans.ts';
 import { U64Map } from './u64-map.ts';
 
@@ -44,12 +46,17 @@ export class ChunkTable {
   #oldest = this.#unheld.values();
   /** Chunks whose parent's place is not known. */
   readonly #orphans: Orphans;
+  readonly #refusals: ChunkQueue;
   /** Sequence hash → number of the chunk that has the block. */
   readonly #places = new U64Map();
   #nextNumber = 1;
 
   constructor(options: ChunkTableOptions) {
     this.#options = options;
+    this.#refusals = new ChunkQueue({
+      defer: options.defer,
+      onTurn: (chunk) => this.refuse(chunk),
+    });
     this.#orphans = new Orphans({
       defer: options.defer,
       onTurn: (chunk) => {
@@ -135,17 +142,15 @@ export class ChunkTable {
     this.#settle(chunk);
   }
 
-  /** Nothing is made of it any more, nor of what follows on it. */
+  /** Nothing is made of it any more, nor, in a while, of what follows on it. */
   refuse(chunk: Chunk): void {
-    const refused = [chunk];
-    for (let next = refused.pop(); next !== undefined; next = refused.pop()) {
-      if (next.isRefused) continue;
-      this.#count(next, -1);
-      next.isRefused = true;
-      this.#forgetPlaces(next);
-      for (const child of next.children) refused.push(child);
-      this.#options.onPlace(next);
-    }
+    if (chunk.isRefused) return;
+    this.#count(chunk, -1);
+    chunk.isRefused = true;
+    this.#forgetPlaces(chunk);
+    this.#options.onPlace(chunk);
+    // They stay its children: nobody can be placed behind them and be missed.
+    for (const child of chunk.children) this.#refusals.push(child);
   }
 
   /** Gives the chunk its place; those that wait for it get theirs in a while. */

@@ -4,25 +4,15 @@
  * Turn     any number may wait for one chunk, such as the prompt that all sequences begin with: they come a portion at
  *          a time, each when it is asked for.
  */
-import { blockCountOf, type Chunk } from './chunk.ts';
-
-const MAX_PORTION_BLOCKS = 1024;
-
-export interface OrphansOptions {
-  /** It is this chunk's turn; that may let others follow. It may have given way meanwhile. */
-  readonly onTurn: (chunk: Chunk) => void;
-  /** Calls back once it is the turn of what can wait. */
-  readonly defer: (callback: () => void) => void;
-}
+import type { Chunk } from './chunk.ts';
+import { ChunkQueue, type ChunkQueueOptions } from './chunk-queue.ts';
 
 export class Orphans {
-  readonly #options: OrphansOptions;
   readonly #byParent = new Map<string, Set<Chunk>>();
-  readonly #ready: Chunk[] = [];
-  #isDeferred = false;
+  readonly #ready: ChunkQueue;
 
-  constructor(options: OrphansOptions) {
-    this.#options = options;
+  constructor(options: ChunkQueueOptions) {
+    this.#ready = new ChunkQueue(options);
   }
 
   wait(parentKey: string, chunk: Chunk): void {
@@ -41,25 +31,5 @@ export class Orphans {
   release({ key }: Chunk): void {
     for (const orphan of this.#byParent.get(key) ?? []) this.#ready.push(orphan);
     this.#byParent.delete(key);
-    this.#defer();
-  }
-
-  #defer(): void {
-    if (this.#isDeferred || this.#ready.length === 0) return;
-    this.#isDeferred = true;
-    this.#options.defer(() => {
-      this.#isDeferred = false;
-      this.#takePortion();
-      this.#defer();
-    });
-  }
-
-  #takePortion(): void {
-    for (let blocks = 0; blocks < MAX_PORTION_BLOCKS; ) {
-      const chunk = this.#ready.pop();
-      if (chunk === undefined) return;
-      blocks += blockCountOf(chunk);
-      this.#options.onTurn(chunk);
-    }
   }
 }

@@ -7,6 +7,15 @@ import { ChunkFeed } from '../../../src/stores/placement/chunk-feed.ts';
 import { batchPayload, removedRecord, storedRecord } from '../../support/lmcache-stream.ts';
 import { ChunkTrial } from '../placement/chunk-trial.ts';
 
+const newState = (): ObjectState =>
+  new ObjectState({
+    maxObjects: 5000,
+    maxKeyBytes: 1_000_000,
+    maxScopes: 4,
+    maxAttributeSets: 4,
+    onChange: () => undefined,
+  });
+
 class CountedFeed extends ChunkFeed {
   withdrawals = 0;
 
@@ -16,19 +25,39 @@ class CountedFeed extends ChunkFeed {
   }
 }
 
+test('what a restart gives up goes at once, from the routers over several turns until it is stopped', () => {
+  for (const isStopped of [false, true]) {
+    const chunks = new ChunkTrial();
+    const view = new StreamView({
+      modelName: 'm',
+      state: newState(),
+      metrics: new SourceMetrics(),
+      feed: chunks.placements.feed(true),
+      onLoss: () => undefined,
+      defer: (portion) => portion(),
+    });
+    const hashes = Array.from({ length: 600 }, (_, at) => Buffer.alloc(32, `${at} `));
+    const events = hashes.map((hash, at) => storedRecord(at + 1, hash, null, [at, at]));
+    view.take(batchPayload({ events, next_cursor: 601 }), () => undefined);
+    chunks.turn();
+    expect([view.isWithdrawing, chunks.placements.placedBlocks]).toEqual([false, 600]);
+    expect(view.take(batchPayload({ incarnation: 2n ** 63n }), () => undefined)).toBe('again');
+    chunks.portion();
+    expect([view.objects, view.isWithdrawing]).toEqual([0, true]);
+    if (isStopped) view.stop();
+    chunks.turn();
+    expect(view.isWithdrawing).toBe(false);
+    expect(chunks.placements.placedBlocks > 0).toBe(isStopped);
+  }
+});
+
 test('many records of a batch that cannot be read give up what stood before them once', () => {
   const chunks = new ChunkTrial();
   chunks.placements.feed(true);
-  const feed = new CountedFeed(chunks.placements, 0);
+  const feed = new CountedFeed(chunks.placements, { l1: 1, l2: 2 });
   const losses: string[] = [];
   const metrics = new SourceMetrics();
-  const state = new ObjectState({
-    maxObjects: 5000,
-    maxKeyBytes: 1_000_000,
-    maxScopes: 4,
-    maxAttributeSets: 4,
-    onChange: () => undefined,
-  });
+  const state = newState();
   const onLoss = (cause: string): void => void losses.push(cause);
   const defer = (): void => undefined;
   const view = new StreamView({ modelName: 'm', state, metrics, feed, onLoss, defer });

@@ -217,6 +217,13 @@ test('any history: the state, the changes it tells, and a plain map agree', () =
   );
 });
 
+test('a table of little takes little memory, as thousands are made at a time', () => {
+  const table = new ObjectTable();
+  expect(table.bytes).toBeLessThan(256);
+  table.setMedia(table.findOrAdd(new Uint8Array(32)), 1);
+  expect(table.bytes).toBeLessThan(256);
+});
+
 test('a table keeps its memory within a small multiple of what it holds, however long it runs', () => {
   const table = new ObjectTable();
   for (let round = 0; round < 50; round++) {

@@ -28,6 +28,13 @@ export interface HolderAccount {
   untracked: number;
 }
 
+export interface CompartmentWatcher {
+  /** A chunk's last holder there is gone. */
+  noteGone(compartment: Compartment, chunk: ChunkName): void;
+  /** All that was held there was given up. */
+  noteCleared(compartment: Compartment): void;
+}
+
 export interface CompartmentOptions {
   /** Null: a pool that several servers mount. */
   readonly instanceId: string | null;
@@ -35,8 +42,8 @@ export interface CompartmentOptions {
   readonly backend: string;
   readonly state: ObjectState;
   readonly account: HolderAccount;
-  /** Its last holder is gone, or was given up (`isTold` false); null: nobody asks. */
-  readonly onGone: ((compartment: Compartment, chunk: ChunkName, isTold: boolean) => void) | null;
+  /** Null: nobody asks. */
+  readonly watcher: CompartmentWatcher | null;
 }
 
 const U32 = 0x1_0000_0000;
@@ -55,14 +62,16 @@ export class Compartment {
   readonly #backendId: string;
   readonly #state: ObjectState;
   readonly #account: HolderAccount;
-  readonly #onGone: CompartmentOptions['onGone'];
+  readonly #watcher: CompartmentWatcher | null;
   /** Low half of the bytes as attributes, high half as media, so that an entry has one of them set. */
   #holders = new ObjectTable();
   /** Holders of a chunk as attributes. */
   #chunks = new ObjectTable();
+  /** With how many chunks each: the state has thousands of scopes, most of others. */
+  readonly #tenants = new Map<string, number>();
 
-  constructor({ instanceId, tier, backend, state, account, onGone }: CompartmentOptions) {
-    this.#onGone = onGone;
+  constructor({ instanceId, tier, backend, state, account, watcher }: CompartmentOptions) {
+    this.#watcher = watcher;
     this.instanceId = instanceId;
     this.tier = tier;
     this.backend = backend;
@@ -76,6 +85,7 @@ export class Compartment {
     return this.#chunks.find(chunkKeyOf(chunk)) >= 0;
   }
 
+  /** May be taken up again later: what is stored meanwhile may be left out. */
   *chunkNames(): Generator<ChunkName> {
     for (const key of this.#chunks.keys()) {
       const [cacheSalt = '', modelName = '', hashHex = ''] = Buffer.from(key).toString().split('@');
@@ -103,7 +113,7 @@ export class Compartment {
       }
       this.#account.holders++;
       this.#account.keyBytes += holder.length;
-      this.#addChunk(chunkKeyOf(entry));
+      this.#addChunk(entry);
     } else {
       this.bytes -= this.#sizeAt(known);
     }
@@ -126,28 +136,25 @@ export class Compartment {
     this.#holders.remove(at);
     this.#account.holders--;
     this.#account.keyBytes -= holder.length;
-    if (!this.#dropChunk(chunkKeyOf(entry))) return true;
+    if (!this.#dropChunk(entry)) return true;
     this.#state.removed(this.#scopeOf(entry), Buffer.from(entry.hashHex), this.medium);
-    this.#onGone?.(this, entry, true);
+    this.#watcher?.noteGone(this, entry);
     return true;
   }
 
   /** Gives up all it holds. A server's own compartments have their scopes in common and go together. */
   clear(cause: ChangeCause): void {
     if (this.#holders.size === 0) return;
-    for (const scope of this.#state.scopes()) {
-      // Scopes stay when they are empty, and there may be thousands.
-      if (scope.table.size === 0 || scope.backendId !== this.#backendId) continue;
-      if (scope.source === LMCACHE) this.#state.cleared(scope, cause);
+    for (const tenantId of this.#tenants.keys()) {
+      this.#state.cleared({ source: LMCACHE, backendId: this.#backendId, tenantId }, cause);
     }
-    if (this.#onGone !== null) {
-      for (const chunk of this.chunkNames()) this.#onGone(this, chunk, false);
-    }
+    this.#tenants.clear();
     this.#account.holders -= this.#holders.size;
     this.#account.keyBytes -= this.#holders.keyBytes;
     this.#holders = new ObjectTable();
     this.#chunks = new ObjectTable();
     this.bytes = 0;
+    this.#watcher?.noteCleared(this);
   }
 
   #hasRoomFor({ length }: Uint8Array): boolean {
@@ -165,20 +172,30 @@ export class Compartment {
     return (this.#holders.media(entry) >>> 1) * U32 + this.#holders.attributes(entry);
   }
 
-  #addChunk(chunk: Uint8Array): void {
-    const at = this.#chunks.findOrAdd(chunk);
+  #addChunk(chunk: ChunkName): void {
+    const at = this.#chunks.findOrAdd(chunkKeyOf(chunk));
+    const holders = this.#chunks.attributes(at);
+    if (holders === 0) this.#countTenant(chunk, 1);
     this.#chunks.setMedia(at, 1);
-    this.#chunks.setAttributes(at, this.#chunks.attributes(at) + 1);
+    this.#chunks.setAttributes(at, holders + 1);
   }
 
   /** Returns whether that was its last holder. */
-  #dropChunk(chunk: Uint8Array): boolean {
-    const at = this.#chunks.find(chunk);
+  #dropChunk(chunk: ChunkName): boolean {
+    const at = this.#chunks.find(chunkKeyOf(chunk));
     const left = this.#chunks.attributes(at) - 1;
     this.#chunks.setAttributes(at, left);
     if (left > 0) return false;
     this.#chunks.remove(at);
+    this.#countTenant(chunk, -1);
     return true;
+  }
+
+  #countTenant({ modelName, cacheSalt }: ChunkName, chunks: 1 | -1): void {
+    const tenantId = tenantOf(modelName, cacheSalt);
+    const count = (this.#tenants.get(tenantId) ?? 0) + chunks;
+    if (count === 0) this.#tenants.delete(tenantId);
+    else this.#tenants.set(tenantId, count);
   }
 }
 

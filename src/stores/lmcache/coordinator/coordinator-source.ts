@@ -46,12 +46,14 @@ export class CoordinatorSource implements StoreSource {
   /** Chunks within reach of the worker are placed at the routers. */
   readonly places: boolean;
   readonly forward: CoordinatorForward | null;
+  readonly #reachable: ReachableChunks | null;
   readonly #server: CoordinatorServer;
   #cancelSweep: (() => void) | null = null;
 
   constructor(options: CoordinatorSourceOptions) {
     const { host, port, maxBodyBytes, maxHolders, state, reach, warner } = options;
     this.places = reach !== null;
+    this.#reachable = reach && new ReachableChunks(reach);
     const { metrics, counts } = this;
     this.view = new CoordinatorView({
       state,
@@ -59,7 +61,7 @@ export class CoordinatorSource implements StoreSource {
       counts,
       nowMs: () => SYSTEM_STORE_CLOCK.nowMs(),
       maxHolders,
-      chunks: reach && new ReachableChunks(reach),
+      chunks: this.#reachable,
       instanceTimeoutMs: options.instanceTimeoutSeconds * 1000,
       onLoss: (instanceId, lostBatches) =>
         warner.warn(
@@ -104,9 +106,9 @@ export class CoordinatorSource implements StoreSource {
     return this.#server.isListening;
   }
 
-  /** What may be wrong is given up at once. */
+  /** What may be wrong is given up at once, but it can take routers some turns to be told of it. */
   get isSuspect(): boolean {
-    return false;
+    return this.#reachable?.isBehind === true;
   }
 
   owns(scope: ObjectScope): boolean {
@@ -120,6 +122,7 @@ export class CoordinatorSource implements StoreSource {
 
   async stop(): Promise<void> {
     this.#cancelSweep?.();
+    this.#reachable?.stop();
     await Promise.all([this.forward?.stop(FORWARD_STOP_MS), this.#server.stop()]);
   }
 

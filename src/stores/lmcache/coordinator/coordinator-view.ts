@@ -11,6 +11,7 @@
  *          it still sends in that life changes pools alone.
  * Pools    an object that any server has stored there goes when any server deletes it. Where a server whose
  *          batches were not all seen first names a pool, what the pool was thought to hold is given up.
+ * Bounds   servers that a post may name for the first time: batches of further ones are dropped, and counted.
  * Never    throws, or tells of an object that it was not told of.
  */
 import type { CacheBatch } from '../../../engines/lmcache/cache-batch.ts';
@@ -18,10 +19,13 @@ import type { CoordinatorMetrics } from '../../../metrics/coordinator-metrics.ts
 import type { SourceMetrics } from '../../../metrics/source-metrics.ts';
 import type { ChangeCause } from '../../objects/object-change.ts';
 import type { ObjectState } from '../../objects/object-state.ts';
+import { mediumOf } from '../object-names.ts';
 import type { Compartment } from './compartment.ts';
 import { type Instance, Instances } from './instances.ts';
 import type { ReachableChunks } from './reachable-chunks.ts';
 
+/** Servers that one post may name for the first time: a server posts for itself. */
+const MAX_NEWCOMERS = 512;
 /** Of a server, none of which begins again: a post may be late. */
 const MAX_PAST_LIVES = 16;
 
@@ -49,6 +53,8 @@ export class CoordinatorView {
   readonly instances: Instances;
   /** When batches were last found missing; null: never. */
   lastLossMs: number | null = null;
+  /** Of this post. */
+  #newcomers = 0;
   readonly #options: CoordinatorViewOptions;
 
   constructor(options: CoordinatorViewOptions) {
@@ -57,7 +63,7 @@ export class CoordinatorView {
     this.instances = new Instances({
       state,
       maxHolders,
-      onGone: chunks && ((...gone) => chunks.noteGone(...gone)),
+      watcher: chunks,
       onCrowdedOut: (instance) => {
         options.counts.crowdedOutInstances++;
         this.leave(instance.id, 'invalidated');
@@ -69,6 +75,7 @@ export class CoordinatorView {
   /** The batches of one request. */
   take(batches: readonly CacheBatch[]): TakenBatches {
     this.#options.chunks?.beginPost();
+    this.#newcomers = 0;
     const taken: TakenBatches = { applied: 0, duplicates: 0, stale: 0 };
     for (const batch of batches) {
       const outcome = this.#admit(batch);
@@ -117,13 +124,15 @@ export class CoordinatorView {
   }
 
   #heard(instanceId: string): Instance {
-    const nowMs = this.#options.nowMs();
-    const instance = this.instances.find(instanceId) ?? this.instances.add(instanceId, nowMs);
-    instance.lastHeardMs = nowMs;
-    return instance;
+    return this.instances.heard(instanceId, this.#options.nowMs());
   }
 
-  #admit({ instanceId, incarnation, seq }: CacheBatch): keyof TakenBatches {
+  #admit(batch: CacheBatch): keyof TakenBatches {
+    const { instanceId, incarnation, seq } = batch;
+    if (this.instances.find(instanceId) === null && ++this.#newcomers > MAX_NEWCOMERS) {
+      this.#turnAway(batch);
+      return 'stale';
+    }
     const instance = this.#heard(instanceId);
     const isOther = incarnation !== instance.incarnation;
     if (instance.pastLives.includes(incarnation)) return 'stale';
@@ -144,6 +153,13 @@ export class CoordinatorView {
     instance.mayBeginAnew = false;
     instance.lastSeq = seq;
     return 'applied';
+  }
+
+  /** What it says is lost, and its numbers will not show that where it does not come again. */
+  #turnAway({ eventType, tier, backend, shared }: CacheBatch): void {
+    this.#options.counts.crowdedOutInstances++;
+    if (!shared || eventType !== 'delete') return;
+    this.instances.pools.get(mediumOf(tier, backend))?.clear('invalidated');
   }
 
   #beginLife(instance: Instance, incarnation: number, seq: number): void {

@@ -6,7 +6,7 @@
  */
 import type { ObjectState } from '../../objects/object-state.ts';
 import { type LmcacheTier, mediumOf } from '../object-names.ts';
-import { Compartment, type CompartmentOptions, type HolderAccount } from './compartment.ts';
+import { Compartment, type CompartmentWatcher, type HolderAccount } from './compartment.ts';
 
 /** Of the 16 that the state has bits for: other stores need some. */
 const MAX_MEDIA = 12;
@@ -46,8 +46,8 @@ export interface Instance {
 export interface InstancesOptions {
   readonly state: ObjectState;
   readonly maxHolders: number;
-  /** A chunk's last holder in a compartment is gone. */
-  readonly onGone: CompartmentOptions['onGone'];
+  /** Of all compartments. */
+  readonly watcher: CompartmentWatcher | null;
   /** It goes before a new one comes, as there are too many. */
   readonly onCrowdedOut: (instance: Instance) => void;
 }
@@ -56,17 +56,19 @@ export class Instances {
   readonly account: HolderAccount;
   readonly pools: Map<string, Compartment> = new Map();
   readonly #state: ObjectState;
-  readonly #onGone: CompartmentOptions['onGone'];
+  readonly #watcher: CompartmentWatcher | null;
   readonly #all = new Map<string, Instance>();
+  /** The same, the one that was silent longest first: a post may name thousands that find no room. */
+  readonly #bySilence = new Set<Instance>();
   /** Tiers with their backends, of all that were ever named. */
   readonly #media = new Set<string>();
   readonly #onCrowdedOut: InstancesOptions['onCrowdedOut'];
 
-  constructor({ state, maxHolders, onGone, onCrowdedOut }: InstancesOptions) {
+  constructor({ state, maxHolders, watcher, onCrowdedOut }: InstancesOptions) {
     this.#state = state;
     const maxKeyBytes = Math.max(MIN_KEY_BYTES, maxHolders * MAX_MEAN_KEY_BYTES);
     this.account = { maxHolders, maxKeyBytes, holders: 0, keyBytes: 0, untracked: 0 };
-    this.#onGone = onGone;
+    this.#watcher = watcher;
     this.#onCrowdedOut = onCrowdedOut;
   }
 
@@ -82,7 +84,47 @@ export class Instances {
     return this.#all.get(id) ?? null;
   }
 
-  add(id: string, nowMs: number): Instance {
+  /** It says something now, maybe for the first time. */
+  heard(id: string, nowMs: number): Instance {
+    const instance = this.#all.get(id) ?? this.#add(id, nowMs);
+    instance.lastHeardMs = nowMs;
+    this.#bySilence.delete(instance);
+    this.#bySilence.add(instance);
+    return instance;
+  }
+
+  forget(instance: Instance): void {
+    this.#all.delete(instance.id);
+    this.#bySilence.delete(instance);
+  }
+
+  /** Null where there is no room for a further medium. */
+  compartmentOf(
+    instance: Instance,
+    tier: LmcacheTier,
+    backend: string,
+    shared: boolean,
+  ): Compartment | null {
+    const medium = mediumOf(tier, backend);
+    const place = shared ? this.pools : instance.own;
+    const known = place.get(medium);
+    if (known !== undefined) return known;
+    if (!this.#media.has(medium) && this.#media.size >= MAX_MEDIA) return null;
+    if (this.#state.media.bitOf(medium) === 0) return null;
+    this.#media.add(medium);
+    const compartment = new Compartment({
+      watcher: this.#watcher,
+      instanceId: shared ? null : instance.id,
+      tier,
+      backend,
+      state: this.#state,
+      account: this.account,
+    });
+    place.set(medium, compartment);
+    return compartment;
+  }
+
+  #add(id: string, nowMs: number): Instance {
     if (this.#all.size >= MAX_INSTANCES) this.#makeRoom();
     const instance: Instance = {
       id,
@@ -104,41 +146,8 @@ export class Instances {
     return instance;
   }
 
-  forget(instance: Instance): void {
-    this.#all.delete(instance.id);
-  }
-
-  /** Null where there is no room for a further medium. */
-  compartmentOf(
-    instance: Instance,
-    tier: LmcacheTier,
-    backend: string,
-    shared: boolean,
-  ): Compartment | null {
-    const medium = mediumOf(tier, backend);
-    const place = shared ? this.pools : instance.own;
-    const known = place.get(medium);
-    if (known !== undefined) return known;
-    if (!this.#media.has(medium) && this.#media.size >= MAX_MEDIA) return null;
-    if (this.#state.media.bitOf(medium) === 0) return null;
-    this.#media.add(medium);
-    const compartment = new Compartment({
-      onGone: this.#onGone,
-      instanceId: shared ? null : instance.id,
-      tier,
-      backend,
-      state: this.#state,
-      account: this.account,
-    });
-    place.set(medium, compartment);
-    return compartment;
-  }
-
   #makeRoom(): void {
-    let oldest: Instance | null = null;
-    for (const instance of this.#all.values()) {
-      if (oldest === null || instance.lastHeardMs < oldest.lastHeardMs) oldest = instance;
-    }
-    if (oldest !== null) this.#onCrowdedOut(oldest);
+    const [oldest] = this.#bySilence;
+    if (oldest !== undefined) this.#onCrowdedOut(oldest);
   }
 }

@@ -285,6 +285,54 @@ describe('lives', () => {
     expect(trial.view.instances.size).toBe(MAX_INSTANCES);
     expect(trial.view.instances.find('mp-0')).toBeNull();
     expect(trial.counts.crowdedOutInstances).toBe(1);
+    trial.take(store(2, 'b', { instance_id: 'mp-1' }), store(1, 'a', { instance_id: 'mp-0' }));
+    expect(trial.view.instances.find('mp-1')).not.toBeNull();
+    expect(trial.view.instances.find('mp-2')).toBeNull();
+  });
+
+  test('a post brings only so many new servers: batches of further ones are dropped and counted', () => {
+    const trial = new CoordinatorTrial();
+    const ids = Array.from({ length: 520 }, (_, number) => `mp-${number}`);
+    const taken = trial.take(...ids.map((instance_id) => store(1, 'a', { instance_id })));
+    expect(taken).toEqual({ applied: 512, duplicates: 0, stale: 8 });
+    expect([trial.view.instances.size, trial.counts.crowdedOutInstances]).toEqual([512, 8]);
+    trial.take(store(2, 'b', POOL), store(2, 'b', { instance_id: 'mp-519' }));
+    expect(trial.view.instances.find('mp-519')?.isWhole).toBe(false);
+    expect(trial.view.instances.size).toBe(513);
+  });
+
+  test('what a batch that is dropped deletes in a pool may be anything in it', () => {
+    const trial = new CoordinatorTrial();
+    const others = Array.from({ length: 513 }, (_, number) =>
+      remove(1, 'c', { ...POOL, instance_id: `other-${number}` }),
+    );
+    trial.take(store(1, 'b', POOL));
+    trial.take(...others.slice(0, 512));
+    expect(trial.held()).toEqual(['shared:l2/s3//b l2/s3']);
+    trial.take(...others.map((one, at) => ({ ...one, instance_id: `more-${at}` })));
+    expect(trial.held()).toEqual([]);
+  });
+
+  test('what one of very many held is found without going through the scopes of all others', () => {
+    const trial = new CoordinatorTrial();
+    let lists = 0;
+    const scopes = trial.state.scopes.bind(trial.state);
+    trial.state.scopes = () => {
+      lists++;
+      return scopes();
+    };
+    for (let number = 0; number < MAX_INSTANCES + 20; number++) {
+      const instance_id = `mp-${number}`;
+      trial.take(
+        store(1, 'a', { instance_id }),
+        store(2, 'b', { instance_id }, { cache_salt: 't' }),
+      );
+    }
+    expect([trial.counts.crowdedOutInstances, lists]).toEqual([20, 0]);
+    const held = (): string[] => trial.held().filter((row) => row.startsWith('mp-30/'));
+    expect(held()).toEqual(['mp-30//a l1/dram', 'mp-30/t/b l1/dram']);
+    trial.view.leave('mp-30');
+    expect(held()).toEqual([]);
   });
 });
 
