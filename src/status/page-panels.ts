@@ -98,8 +98,8 @@ function comparisonText(reconciliation) {
   return [age_ms === null ? 'none yet' : ageText(age_ms), ''];
 }
 
-function sourceRows({ connected, endpoint, objects, last_seq, suspect, counters, reconciliation,
-  placement }) {
+function sourceRows({ source, connected, endpoint, objects, last_seq, suspect, counters,
+  reconciliation, placement }) {
   return [
     ['Connection', connected ? ['connected', 'good'] : ['not connected', 'bad']],
     ['Endpoint', endpoint],
@@ -107,7 +107,8 @@ function sourceRows({ connected, endpoint, objects, last_seq, suspect, counters,
     ['Last sequence number', last_seq ?? NOTHING],
     ['Messages lost', [countText(counters.lost_messages), alarm(counters.lost_messages)]],
     ['Objects given up', countText(counters.invalidated_objects)],
-    ['Comparison with the master', comparisonText(reconciliation)],
+    // Others have no master at all.
+    ...(source === 'mooncake' ? [['Comparison with the master', comparisonText(reconciliation)]] : []),
     ['Blocks placed at routers', placement === null ? NOTHING : countText(placement.placed_blocks)],
     ...Object.entries(placement?.unplaced ?? {})
       .filter(([, count]) => count > 0)
