@@ -1,13 +1,13 @@
 /** Checks that need more than one setting. */
 import { ConfigError } from '../errors.ts';
 import {
-  connectable,
   formatZmqAddress,
   loadEndpoint,
   MAX_PORT,
   parseZmqAddress,
   type ZmqAddress,
 } from './addresses.ts';
+import { connectTo } from './connect-to.ts';
 import { planeBindAddress } from './discovery-checks.ts';
 import { U32_MAX } from './kinds.ts';
 import { usesNats } from './recovery-settings.ts';
@@ -97,16 +97,6 @@ function checkPorts(
 
 function isFreePort(address: ZmqAddress): boolean {
   return address.transport === 'tcp' && address.port === 0;
-}
-
-function connectTo(address: ZmqAddress, name: string, warnings: string[]): ZmqAddress {
-  const rewritten = connectable(address);
-  if (rewritten === address) return address;
-  warnings.push(
-    `${name} ${formatZmqAddress(address)} cannot be connected to: ` +
-      `${formatZmqAddress(rewritten)} is used`,
-  );
-  return rewritten;
 }
 
 /** Only some engines name what worker load is made of, and the ZMQ plane needs an address for it. */

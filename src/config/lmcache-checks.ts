@@ -1,13 +1,7 @@
 /** Checks of LMCache's bridge and coordinator: what needs them, and where they are. */
-import {
-  connectable,
-  connectableHttp,
-  formatHttpAddress,
-  formatZmqAddress,
-  MAX_PORT,
-  type ZmqAddress,
-} from './addresses.ts';
-import { nameOf, refusal } from './refusal.ts';
+import { connectableHttp, formatHttpAddress } from './addresses.ts';
+import { sourceEndpoint } from './connect-to.ts';
+import { isGiven, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
 
@@ -51,8 +45,8 @@ export function checkLmcache(
     return { lmcacheBridge: null, lmcacheReplay: null };
   }
   return {
-    lmcacheBridge: endpointOf('lmcacheBridge', lmcacheBridge, given, warnings),
-    lmcacheReplay: lmcacheReplay && endpointOf('lmcacheReplay', lmcacheReplay, given, warnings),
+    lmcacheBridge: sourceEndpoint('lmcacheBridge', lmcacheBridge, given, warnings),
+    lmcacheReplay: lmcacheReplay && sourceEndpoint('lmcacheReplay', lmcacheReplay, given, warnings),
   };
 }
 
@@ -94,27 +88,4 @@ function checkCoordinator(values: SettingValues, given: GivenSettings): void {
       "the coordinator's own address",
     );
   }
-}
-
-function isGiven(key: SettingKey, given: GivenSettings): boolean {
-  const source = given.get(key)?.source;
-  return source !== undefined && source !== 'default';
-}
-
-function endpointOf(
-  key: 'lmcacheBridge' | 'lmcacheReplay',
-  address: ZmqAddress,
-  given: GivenSettings,
-  warnings: string[],
-): string {
-  const endpoint = connectable(address);
-  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT))
-    throw refusal(key, given, 'has no port that can be connected to', `ports 1 to ${MAX_PORT}`);
-  if (endpoint !== address) {
-    warnings.push(
-      `${nameOf(key, given)} ${formatZmqAddress(address)} cannot be connected to: ` +
-        `${formatZmqAddress(endpoint)} is used`,
-    );
-  }
-  return formatZmqAddress(endpoint);
 }

@@ -1,6 +1,6 @@
 /** Checks of LMCache's event stream: what needs it, what it needs, and where it is connected to. */
-import { connectable, formatZmqAddress, MAX_PORT } from './addresses.ts';
-import { nameOf, refusal } from './refusal.ts';
+import { sourceEndpoint } from './connect-to.ts';
+import { isGiven, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
 
@@ -34,22 +34,7 @@ export function checkLmcacheStream(
     throw refusal(unused, given, 'has no stream to go with', allowed);
   }
   checkModels(values, given);
-  const endpoint = connectable(lmcacheStream);
-  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
-    throw refusal(
-      'lmcacheStream',
-      given,
-      'has no port that can be connected to',
-      `ports 1 to ${MAX_PORT}`,
-    );
-  }
-  if (endpoint !== lmcacheStream) {
-    warnings.push(
-      `${nameOf('lmcacheStream', given)} ${formatZmqAddress(lmcacheStream)} cannot be ` +
-        `connected to: ${formatZmqAddress(endpoint)} is used`,
-    );
-  }
-  return formatZmqAddress(endpoint);
+  return sourceEndpoint('lmcacheStream', lmcacheStream, given, warnings);
 }
 
 function isUsedByBatches(key: SettingKey, { lmcacheInstance }: SettingValues): boolean {
@@ -70,9 +55,4 @@ function checkModels(values: SettingValues, given: GivenSettings): void {
   if (engine !== 'none' || placed === undefined) return;
   const problem = 'says where routers of an engine see chunks';
   throw refusal(placed, given, problem, 'an --engine beside it');
-}
-
-function isGiven(key: SettingKey, given: GivenSettings): boolean {
-  const source = given.get(key)?.source;
-  return source !== undefined && source !== 'default';
 }

@@ -19,6 +19,12 @@ export function refusal(
   return new ConfigError({ setting: nameOf(key, given), value, problem, allowed, remedy });
 }
 
+/** Set by the user, in whatever way. */
+export function isGiven(key: SettingKey, given: GivenSettings): boolean {
+  const setting = given.get(key);
+  return setting !== undefined && setting.source !== 'default';
+}
+
 /** Throws where one of the two is given without the other. */
 export function checkPair(first: SettingKey, second: SettingKey, given: GivenSettings): void {
   if (given.has(first) === given.has(second)) return;

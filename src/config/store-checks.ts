@@ -1,12 +1,7 @@
 /** Checks of store sources: what they need, what needs them, and where their stream goes. */
-import {
-  connectable,
-  formatZmqAddress,
-  MAX_PORT,
-  objectsEndpoint,
-  parseZmqAddress,
-} from './addresses.ts';
-import { nameOf, refusal } from './refusal.ts';
+import { formatZmqAddress, MAX_PORT, objectsEndpoint, parseZmqAddress } from './addresses.ts';
+import { sourceEndpoint } from './connect-to.ts';
+import { isGiven, refusal } from './refusal.ts';
 import type { SettingKey, SettingValues } from './settings-table.ts';
 import type { GivenSettings } from './sources.ts';
 
@@ -54,27 +49,7 @@ export function checkStores(
     const problem = 'places blocks that an engine has shown';
     throw refusal('mooncakeKeyPattern', given, problem, 'an --engine beside it');
   }
-  const endpoint = connectable(mooncakeEndpoint);
-  if (endpoint.transport === 'tcp' && (endpoint.port < 1 || endpoint.port > MAX_PORT)) {
-    throw refusal(
-      'mooncakeEndpoint',
-      given,
-      'has no port that can be connected to',
-      `ports 1 to ${MAX_PORT}`,
-    );
-  }
-  if (endpoint !== mooncakeEndpoint) {
-    warnings.push(
-      `${nameOf('mooncakeEndpoint', given)} ${formatZmqAddress(mooncakeEndpoint)} cannot be ` +
-        `connected to: ${formatZmqAddress(endpoint)} is used`,
-    );
-  }
-  return formatZmqAddress(endpoint);
-}
-
-function isGiven(key: SettingKey, given: GivenSettings): boolean {
-  const setting = given.get(key);
-  return setting !== undefined && setting.source !== 'default';
+  return sourceEndpoint('mooncakeEndpoint', mooncakeEndpoint, given, warnings);
 }
 
 /** The stream has an address of its own on the ZMQ plane. */
