@@ -31,7 +31,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   sinks: ['protocol', 'connections', 'metrics'],
   router: ['protocol', 'indexer', 'connections', 'metrics'],
   stores: ['protocol', 'engines', 'hashing', 'connections', 'metrics'],
-  status: ['protocol', 'metrics'],
+  status: ['protocol', 'connections', 'metrics'],
 };
 
 /** The same for what lies above the folders; the pipeline gets native batches, not a listener. */

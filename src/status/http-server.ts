@@ -1,16 +1,15 @@
 /**
  * StatusServer: status page, metrics, health and API over HTTP, read-only.
  *
- * Bounds   header bytes, time to send a request, one at a time on a connection, connections, streams: a
- *          client can hold the relay up in none of them.
- * Stop     streams and idle connections close at once, an answer under way gets a short grace.
+ * Bounds   those of HttpListener, requests at a time on a connection (one), streams: a client can hold the relay up in
+ *          none of them.
+ * Stop     as HttpListener; streams close at once.
  * Throws   HttpListenError from `start`; a route that fails is a 500 and a warning.
  */
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { errorLine, HttpListenError } from '../errors.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpListener, type HttpListenerLimits } from '../connections/http-listener.ts';
+import { errorLine } from '../errors.ts';
 import type { Warner } from '../log.ts';
-import { allowedHosts, bracketed, isAllowedHost, unbracketed } from '../protocol/http-hosts.ts';
 import { EventStream } from './event-stream.ts';
 import type { IndexSource } from './index-source.ts';
 import type { ObjectSource } from './object-source.ts';
@@ -26,16 +25,9 @@ import {
 } from './routes.ts';
 import type { StatusSource } from './status-source.ts';
 
-export interface StatusServerLimits {
-  readonly maxConnections: number;
+export interface StatusServerLimits extends HttpListenerLimits {
   readonly maxStreamClients: number;
-  readonly maxHeaderBytes: number;
-  /** For the headers and for the whole request. */
-  readonly requestTimeoutMs: number;
-  readonly keepAliveMs: number;
   readonly streamIntervalMs: number;
-  /** For answers under way when the server stops. */
-  readonly stopGraceMs: number;
 }
 
 const DEFAULT_LIMITS: StatusServerLimits = {
@@ -62,22 +54,16 @@ export interface StatusServerOptions {
 }
 
 export class StatusServer {
-  readonly #host: string;
-  readonly #port: number;
   readonly #limits: StatusServerLimits;
   readonly #warner: Pick<Warner, 'warn'>;
   readonly #context: RouteContext;
-  readonly #server: Server;
-  /** Null where any `Host` may be named. */
-  #allowedHosts: ReadonlySet<string> | null = null;
+  readonly #listener: HttpListener;
   refusedConnections = 0;
   refusedRequests = 0;
 
   constructor(options: StatusServerOptions) {
     const { host, port, status, metrics, index, objects, warner } = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
-    this.#host = unbracketed(host);
-    this.#port = port;
     this.#limits = limits;
     this.#warner = warner;
     const stream = new EventStream({
@@ -87,51 +73,27 @@ export class StatusServer {
       onError: (error) => this.#warnFailure('/api/stream', error),
     });
     this.#context = { status, metrics, stream, index, objects };
-    this.#server = createServer(
-      {
-        maxHeaderSize: limits.maxHeaderBytes,
-        headersTimeout: limits.requestTimeoutMs,
-        requestTimeout: limits.requestTimeoutMs,
-        keepAliveTimeout: limits.keepAliveMs,
-        connectionsCheckingInterval: 1000,
-      },
-      (request, response) => void this.#answer(request, response),
-    );
-    this.#server.maxConnections = limits.maxConnections;
-    this.#server.on('drop', () => this.#onDrop());
+    this.#listener = new HttpListener({
+      setting: '--http',
+      host,
+      port,
+      limits,
+      onRequest: (request, response) => void this.#answer(request, response),
+      onDrop: () => this.#onDrop(),
+      onError: (error) => this.#warnFailure('accept', error),
+    });
   }
 
   /** The URL has the port that was bound. */
   async start(): Promise<{ url: string }> {
-    this.#server.listen({ host: this.#host, port: this.#port });
-    try {
-      await once(this.#server, 'listening');
-    } catch (error) {
-      throw this.#listenError(error);
-    }
-    this.#server.on('error', (error) => this.#warnFailure('accept', error));
-    const bound = this.#server.address();
-    if (bound === null || typeof bound === 'string') {
-      throw this.#listenError(new Error('no TCP address was bound'));
-    }
-    this.#allowedHosts = allowedHosts(bound.address, this.#host);
-    return { url: `http://${bracketed(this.#host)}:${bound.port}` };
+    await this.#listener.start();
+    return { url: this.#listener.url };
   }
 
   /** Also before `start`, and more than once. */
   async stop(): Promise<void> {
     this.#context.stream.close();
-    if (!this.#server.listening) return;
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    this.#server.closeIdleConnections();
-    const grace = setTimeout(() => this.#server.closeAllConnections(), this.#limits.stopGraceMs);
-    await closed;
-    clearTimeout(grace);
-  }
-
-  #listenError(cause: unknown): HttpListenError {
-    return new HttpListenError('--http', `${bracketed(this.#host)}:${this.#port}`, cause);
+    await this.#listener.stop();
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -167,7 +129,7 @@ export class StatusServer {
   #routeFor(path: string, request: IncomingMessage, response: ServerResponse): Route | null {
     // A refused request may have a body nobody will read.
     const close = { Connection: 'close' };
-    if (this.#allowedHosts !== null && !isAllowedHost(request.headers.host, this.#allowedHosts)) {
+    if (!this.#listener.isOwnHost(request)) {
       const message = 'This relay serves its own host only; bind another address with --http';
       sendError(response, 403, 'host_not_allowed', message, close);
       return null;

@@ -3,44 +3,39 @@
  *
  * Takes    `POST /events`, and who comes, stays and leaves under `/instances`, for the view in any case.
  * Answers  as the coordinator of LMCache 0.5.6 does; where one stands behind, it answers everything itself.
- * Bounds   connections, header and body bytes, all bodies under way, time to send a request.
+ * Bounds   those of HttpListener, body bytes, all bodies under way.
  * Refuses  what a browser sends on behalf of a web site, and on loopback any `Host` but its own names.
  * Throws   HttpListenError from `start`; a request never makes it throw.
  */
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpListener, type HttpListenerLimits } from '../../../connections/http-listener.ts';
 import {
   type CoordinatorFault,
   CoordinatorReader,
 } from '../../../engines/lmcache/coordinator-reader.ts';
-import { HttpListenError } from '../../../errors.ts';
 import type {
   CoordinatorMetrics,
   CoordinatorRefusal,
 } from '../../../metrics/coordinator-metrics.ts';
 import type { SourceMetrics } from '../../../metrics/source-metrics.ts';
-import {
-  allowedHosts,
-  bracketed,
-  isAllowedHost,
-  unbracketed,
-} from '../../../protocol/http-hosts.ts';
 import type { CoordinatorForward } from './coordinator-forward.ts';
 import type { CoordinatorView } from './coordinator-view.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { sendJson } from './send-json.ts';
 import { instancePathOf, registeredIdOf, StandIn } from './stand-in.ts';
 
-const MAX_CONNECTIONS = 256;
-const MAX_HEADER_BYTES = 16_384;
-const REQUEST_TIMEOUT_MS = 30_000;
-/** Of a connection whose other end takes no answer; longer than the coordinator behind may take for one. */
-const STALLED_TIMEOUT_MS = 90_000;
-/** Longer than servers wait between two heartbeats. */
-const KEEP_ALIVE_MS = 10_000;
+const LIMITS: HttpListenerLimits = {
+  maxConnections: 256,
+  maxHeaderBytes: 16_384,
+  requestTimeoutMs: 30_000,
+  // Longer than servers wait between two heartbeats.
+  keepAliveMs: 10_000,
+  stopGraceMs: 250,
+  // Longer than the coordinator behind may take for an answer.
+  stalledTimeoutMs: 90_000,
+};
 /** Bodies of the largest size that may be under way. */
 const BODIES_AT_A_TIME = 4;
-const STOP_GRACE_MS = 250;
 
 export interface CoordinatorServerOptions {
   readonly host: string;
@@ -57,64 +52,42 @@ export interface CoordinatorServerOptions {
 
 export class CoordinatorServer {
   readonly standIn: StandIn;
-  /** With the port that was bound; before that the one that was asked for. */
-  url: string;
-  isListening = false;
   lastPostAtMs: number | null = null;
   readonly #options: CoordinatorServerOptions;
   readonly #reader = new CoordinatorReader();
   readonly #bodies: RequestBodies;
-  readonly #server: Server;
-  #allowedHosts: ReadonlySet<string> | null = null;
+  readonly #listener: HttpListener;
 
   constructor(options: CoordinatorServerOptions) {
     const { host, port, maxBodyBytes } = options;
     this.#options = options;
     this.standIn = new StandIn(options.view);
-    this.url = `http://${bracketed(host)}:${port}`;
     this.#bodies = new RequestBodies(maxBodyBytes, maxBodyBytes * BODIES_AT_A_TIME);
-    this.#server = createServer(
-      {
-        maxHeaderSize: MAX_HEADER_BYTES,
-        headersTimeout: REQUEST_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_MS,
-        connectionsCheckingInterval: 1000,
-      },
-      (request, response) => void this.#answer(request, response),
-    );
-    this.#server.maxConnections = MAX_CONNECTIONS;
-    this.#server.timeout = STALLED_TIMEOUT_MS;
-    this.#server.on('drop', () => this.#note('connections', 'too many connections'));
+    this.#listener = new HttpListener({
+      setting: '--lmcache-coordinator-listen',
+      host,
+      port,
+      limits: LIMITS,
+      onRequest: (request, response) => void this.#answer(request, response),
+      onDrop: () => this.#note('connections', 'too many connections'),
+      onError: (error) => this.#note('connections', String(error)),
+    });
   }
 
-  async start(): Promise<void> {
-    const { host, port } = this.#options;
-    this.#server.listen({ host: unbracketed(host), port });
-    try {
-      await once(this.#server, 'listening');
-    } catch (error) {
-      const address = `${bracketed(host)}:${port}`;
-      throw new HttpListenError('--lmcache-coordinator-listen', address, error);
-    }
-    this.#server.on('error', (error) => this.#note('connections', String(error)));
-    const bound = this.#server.address();
-    if (bound === null || typeof bound === 'string') return;
-    this.#allowedHosts = allowedHosts(bound.address, host);
-    this.url = `http://${bracketed(host)}:${bound.port}`;
-    this.isListening = true;
+  get url(): string {
+    return this.#listener.url;
   }
 
-  /** Also before `start`. */
-  async stop(): Promise<void> {
-    this.isListening = false;
-    if (!this.#server.listening) return;
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    this.#server.closeIdleConnections();
-    const grace = setTimeout(() => this.#server.closeAllConnections(), STOP_GRACE_MS);
-    await closed;
-    clearTimeout(grace);
+  get isListening(): boolean {
+    return this.#listener.isListening;
+  }
+
+  start(): Promise<void> {
+    return this.#listener.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#listener.stop();
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -207,8 +180,9 @@ export class CoordinatorServer {
     else await forward.send(request, body, response);
   }
 
-  #isWelcome({ headers, method, url }: IncomingMessage, response: ServerResponse): boolean {
-    if (this.#allowedHosts !== null && !isAllowedHost(headers.host, this.#allowedHosts)) {
+  #isWelcome(request: IncomingMessage, response: ServerResponse): boolean {
+    const { headers, method, url } = request;
+    if (!this.#listener.isOwnHost(request)) {
       const message = 'Only its own names are served; bind another address';
       this.#refuse(response, 403, 'host', message, { Connection: 'close' });
       return false;
