@@ -7,8 +7,9 @@
  * Bounds   unread messages, bytes a message (above it libzmq drops the peer: a reconnect).
  */
 import { Subscriber } from 'zeromq';
-import { keepConnected, MessageReader, PeerCount, socketOptions } from '../../connections/zmq.ts';
+import { socketOptions } from '../../connections/zmq.ts';
 import type { SourceMetrics } from '../../metrics/source-metrics.ts';
+import { SourceLink } from '../source-link.ts';
 
 const SEQUENCE_BYTES = 8;
 const RECEIVE_HWM = 100_000;
@@ -29,47 +30,40 @@ export class MooncakeSubscriber {
   readonly #options: MooncakeSubscriberOptions;
   readonly #metrics: SourceMetrics;
   readonly #socket: Subscriber;
-  readonly #peers: PeerCount;
-  #reader: MessageReader | null = null;
-  #wasConnected = false;
-  /** Arrival of the last message, ms on the monotonic clock; null before the first. */
-  lastMessageAtMs: number | null = null;
+  readonly #link: SourceLink;
 
   constructor(options: MooncakeSubscriberOptions, metrics: SourceMetrics) {
     this.#options = options;
     this.#metrics = metrics;
+    const { endpoint, onLink } = options;
     this.#socket = new Subscriber({
-      ...socketOptions(options.endpoint, 0),
+      ...socketOptions(endpoint, 0),
       receiveHighWaterMark: RECEIVE_HWM,
       maxMessageSize: MAX_MESSAGE_BYTES,
     });
-    this.#peers = new PeerCount(this.#socket, () => this.#reportLink());
-    this.#socket.events.on('connect:retry', () => {
-      metrics.connects++;
-    });
+    const onMessage = (frames: readonly Buffer[]): void => this.#take(frames);
+    this.#link = new SourceLink({ socket: this.#socket, endpoint, metrics, onMessage, onLink });
   }
 
   get isConnected(): boolean {
-    return this.#peers.peers > 0;
+    return this.#link.isConnected;
+  }
+
+  /** Arrival of the last message, ms on the monotonic clock; null before the first. */
+  get lastMessageAtMs(): number | null {
+    return this.#link.lastMessageAtMs;
   }
 
   start(): void {
     this.#socket.subscribe('');
-    const metrics = this.#metrics;
-    metrics.connects++;
-    keepConnected(this.#socket, this.#options.endpoint, () => {
-      metrics.connects++;
-    });
-    this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
+    this.#link.start();
   }
 
-  async stop(): Promise<void> {
-    if (this.#reader === null) this.#socket.close();
-    else await this.#reader.close(null);
+  stop(): Promise<void> {
+    return this.#link.stop();
   }
 
   #take(frames: readonly Buffer[]): void {
-    this.lastMessageAtMs = performance.now();
     const [, sequence, payload] = frames;
     if (frames.length !== 3 || sequence === undefined || payload === undefined) {
       this.#refuse('frames');
@@ -85,11 +79,5 @@ export class MooncakeSubscriber {
   #refuse(fault: 'frames' | 'sequence'): void {
     this.#metrics.malformed[fault]++;
     this.#options.onMalformed(fault);
-  }
-
-  #reportLink(): void {
-    if (this.isConnected === this.#wasConnected) return;
-    this.#wasConnected = this.isConnected;
-    this.#options.onLink(this.isConnected);
   }
 }
