@@ -14,8 +14,8 @@ import type { RouterBatch } from './router-event.ts';
 export const KV_EVENTS_TOPIC = 'kv-events';
 
 /** Most events and blocks of one message; an event with more blocks travels alone. */
-export const MAX_MESSAGE_EVENTS = 128;
-export const MAX_MESSAGE_BLOCKS = 8192;
+const MAX_MESSAGE_EVENTS = 128;
+const MAX_MESSAGE_BLOCKS = 8192;
 
 /** One message, ready for a plane. */
 export interface PlaneMessage {
@@ -98,10 +98,11 @@ export class EnvelopeEncoder {
   #nextSequence: number;
   #slab: MessageSlab | null = null;
   #slabUsed = 0;
-  /** Of the open message: where its events begin and end in the slab, and how many they are. */
+  /** Of the open message: where its events begin and end in the slab, how many they are, and their blocks. */
   #bodyStart = 0;
   #bodyEnd = 0;
   #openEvents = 0;
+  #openBlocks = 0;
 
   constructor(publisherId: number, firstSequence = 0) {
     const head = Buffer.alloc(MAX_ENVELOPE_HEAD_BYTES);
@@ -126,17 +127,22 @@ export class EnvelopeEncoder {
   }
 
   /**
-   * Adds a whole batch to the open message, or to a new one. False, and nothing done, where that would be over
-   * `maxBytes` or take memory of its own.
+   * Adds a whole batch to the open message, or to a new one. False, and nothing done, where that would be more than a
+   * message may have, over `maxBytes`, or take memory of its own.
    */
   append(batch: RouterBatch, maxBytes: number): boolean {
-    const { length } = batch.events;
-    const bytes = bytesOf(batch, 0, length);
+    const { events } = batch;
+    let blocks = 0;
+    for (const { blockCount } of events) blocks += blockCount;
+    if (this.#openEvents + events.length > MAX_MESSAGE_EVENTS) return false;
+    if (this.#openBlocks + blocks > MAX_MESSAGE_BLOCKS) return false;
+    const bytes = bytesOf(batch, 0, events.length);
     const room = Math.min(maxBytes - MAX_ENVELOPE_HEAD_BYTES, MAX_SHARED_BYTES);
     const openBytes = this.#openEvents === 0 ? 0 : this.#bodyEnd - this.#bodyStart;
     if (openBytes + bytes.length > room) return false;
     if (this.#openEvents === 0) this.#open(MAX_SHARED_BYTES);
-    this.#add(bytes, length);
+    this.#add(bytes, events.length);
+    this.#openBlocks += blocks;
     return true;
   }
 
@@ -164,6 +170,7 @@ export class EnvelopeEncoder {
     else putNumber(buffer, at, 0xdc, 2, eventCount);
     this.#slabUsed = this.#bodyEnd;
     this.#openEvents = 0;
+    this.#openBlocks = 0;
     slab.messages++;
     return { sequence, eventCount, envelope: buffer.subarray(from, this.#bodyEnd), slab };
   }

@@ -10,12 +10,7 @@
  * Source   ai-dynamo/dynamo 1.6.1, sinks.rs; routers take the events of a message one by one.
  */
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import {
-  MAX_MESSAGE_BLOCKS,
-  MAX_MESSAGE_EVENTS,
-  messageEnds,
-  type PlaneMessage,
-} from '../protocol/envelope.ts';
+import { messageEnds, type PlaneMessage } from '../protocol/envelope.ts';
 import type { PlacementBatch, PlacementEvent } from '../protocol/placement-event.ts';
 import type { Publisher } from '../protocol/publisher.ts';
 import type { RouterBatch } from '../protocol/router-event.ts';
@@ -41,8 +36,7 @@ export class MessageWriter {
   #turnBatches = 0;
   /** The last turn was. */
   #isLoaded = false;
-  // Of the open message.
-  #openBlocks = 0;
+  /** Arrival of the first event of the open message. */
   #openSinceMs = 0;
 
   constructor(sink: RouterEventSink, metrics: RelayMetrics, options: MessageWriterOptions) {
@@ -69,7 +63,6 @@ export class MessageWriter {
   flush(): void {
     const { envelopes } = this.#options.publisher;
     if (envelopes.openEvents === 0) return;
-    this.#openBlocks = 0;
     this.#send(envelopes.close(Date.now()));
     this.#observe(this.#openSinceMs);
   }
@@ -93,22 +86,14 @@ export class MessageWriter {
     const { events } = batch;
     const { arrivedAtMs, isHeartbeat } = events[0] as PlacementEvent;
     if (isHeartbeat) return false;
-    let blocks = 0;
-    for (const { blockCount } of events) blocks += blockCount;
     const { publisher, maxMessageBytes } = this.#options;
     const { envelopes } = publisher;
-    const isFull =
-      envelopes.openEvents + events.length > MAX_MESSAGE_EVENTS ||
-      this.#openBlocks + blocks > MAX_MESSAGE_BLOCKS;
-    if (isFull) this.flush();
-    if (events.length > MAX_MESSAGE_EVENTS || blocks > MAX_MESSAGE_BLOCKS) return false;
     const maxBytes = maxMessageBytes?.() ?? Number.POSITIVE_INFINITY;
     if (!envelopes.append(batch, maxBytes)) {
       this.flush();
       if (!envelopes.append(batch, maxBytes)) return false;
     }
     if (envelopes.openEvents === events.length) this.#openSinceMs = arrivedAtMs;
-    this.#openBlocks += blocks;
     this.#count(events, 0, events.length);
     return true;
   }
