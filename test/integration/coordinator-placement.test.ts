@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { bodyOf, type WireFields, wireBatch, wireEntry } from '../support/cache-batches.ts';
 import { eventually } from '../support/plane-collector.ts';
 import { SocketTrial } from '../support/socket-trial.ts';
-import { Clr, f, St } from '../support/trials.ts';
+import { Clr, St } from '../support/trials.ts';
 
 const TOKENS = [1, 2, 3, 4, 5, 6, 7, 8];
 const POOL = { tier: 'l2', backend: 's3', shared: true };
@@ -13,21 +13,16 @@ async function start(...flags: string[]) {
   const listen = '--lmcache-coordinator-listen=127.0.0.1:0';
   const rig = await SocketTrial.start({ flags: [listen, ...flags] });
   const { worker } = rig;
-  let sequence = 0;
   return {
     worker,
     published: () => rig.events(),
-    engine: (...events: unknown[]) => rig.send(f(sequence++, events)),
+    engine: (...events: unknown[]) => rig.sendEvents(...events),
     post: (...batches: readonly WireFields[]) =>
       fetch(`${worker.status().sources[0]?.endpoint}/events`, {
         method: 'POST',
         body: bodyOf(...batches),
       }),
-    outputs: async (count: number): Promise<string[]> => {
-      const output = await rig.output(count);
-      expect(output).toHaveLength(count);
-      return output;
-    },
+    outputs: (count: number) => rig.wholeOutput(count),
     match: async (): Promise<unknown> => {
       const asked = { method: 'POST', body: JSON.stringify({ tokens: TOKENS }) };
       const answer = await fetch(`${worker.httpUrl}/api/match`, asked);

@@ -2,7 +2,7 @@
  * The rig of the trials with sockets: stub engines, a worker with id 7 and block size 4 in `safe`, and a
  * subscriber at every plane address that the worker's status names. All of it goes with the test.
  */
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/log.ts';
 import type { RankStatus } from '../../src/status/status-source.ts';
 import { createWorker, type Worker } from '../../src/worker.ts';
@@ -12,7 +12,7 @@ import { freePorts } from './free-ports.ts';
 import { eventually, ZmqCollector } from './plane-collector.ts';
 import { eventsOf, type PublishedEvent, shown } from './published-events.ts';
 import { ReplayStub, type ReplayStubOptions } from './replay-stub.ts';
-import { BLOCK_SIZE, WORKER_ID } from './trials.ts';
+import { BLOCK_SIZE, f, WORKER_ID } from './trials.ts';
 import { configOf } from './worker-config.ts';
 
 export interface SocketTrialOptions {
@@ -35,6 +35,7 @@ export class SocketTrial {
   readonly port: number;
   /** One a rank, where there are any. */
   readonly replays: ReplayStub[] = [];
+  #nextSequence = 0;
   readonly #ranks: number;
   readonly #engineHost: string;
   readonly #engines: EngineStub[] = [];
@@ -118,6 +119,18 @@ export class SocketTrial {
   async send(frames: readonly Uint8Array[], engine = 0): Promise<void> {
     await this.#engines[engine]?.subscribed();
     await this.#engines[engine]?.send(frames);
+  }
+
+  /** One batch of the first engine, under its next number. */
+  async sendEvents(...events: unknown[]): Promise<void> {
+    await this.send(f(this.#nextSequence++, events));
+  }
+
+  /** As `output`, and fails where there is more. */
+  async wholeOutput(count: number): Promise<string[]> {
+    const output = await this.output(count);
+    expect(output).toHaveLength(count);
+    return output;
   }
 
   /** What the router of a rank has got, once that is `count` events at least. */
