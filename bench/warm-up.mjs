@@ -7,12 +7,10 @@
  * Prints a table; a parent process gets the figures as a message.
  */
 import { fork } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { arena, BatchReader, loadConfig, readFrames } from '../dist/index.js';
-import { Relay } from '../dist/relay.js';
 import { warmUp } from '../dist/warm-up.js';
+import { createLoneRelay, loneConfig } from './lone-relay.mjs';
 import { table } from './report.mjs';
 import { createStream } from './streams.mjs';
 
@@ -20,35 +18,19 @@ const ENDS = [50, 200, 500, 1000, 2000, 4000];
 
 async function play(isWarm) {
   const { batches } = createStream('decode', true);
-  const argv = ['--engine-endpoint', 'tcp://127.0.0.1:5557', '--block-size', '16'];
-  const none = ['--event-plane', 'none', '--worker-id', '1'];
-  const sources = { env: {}, readFile: () => '', random: randomBytes };
-  const config = loadConfig({ argv: [...argv, ...none], ...sources });
+  const config = loneConfig();
   const before = process.cpuUsage();
   const started = performance.now();
   if (isWarm) await warmUp(config, () => true);
   const warmUpMs = performance.now() - started;
   const { user, system } = process.cpuUsage(before);
-  const warner = { warn: () => undefined };
-  const ignore = () => undefined;
-  const relay = new Relay({
-    config,
-    warner,
-    dpRank: 0,
-    nats: null,
-    onPlaneChange: ignore,
-    onResync: ignore,
-  });
-  const reader = new BatchReader(config);
+  const relay = createLoneRelay(config);
   const microseconds = [];
   let at = 0;
   for (const end of ENDS) {
     const from = performance.now();
     const count = end - at;
-    for (; at < end; at++) {
-      arena.reset();
-      relay.push(reader.read(readFrames(batches[at].frames, 'safe').payload, performance.now()));
-    }
+    for (; at < end; at++) relay.push(batches[at].frames);
     microseconds.push((1000 * (performance.now() - from)) / count);
     await new Promise((resolve) => setImmediate(resolve));
   }

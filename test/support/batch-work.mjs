@@ -10,8 +10,8 @@
  *          its own now and then.
  * Says     a line of JSON: figures of one batch.
  */
-import { randomBytes } from 'node:crypto';
 import { PerformanceObserver } from 'node:perf_hooks';
+import { median } from '../../bench/report.mjs';
 import { decodeStream, prefillStream } from '../../bench/streams.mjs';
 
 const STREAMS = { decode: decodeStream, prefill: prefillStream };
@@ -46,35 +46,15 @@ function counted(key, call) {
   };
 }
 
-const { arena, BatchReader, loadConfig, readFrames } = await import('../../dist/index.js');
-const { Relay } = await import('../../dist/relay.js');
+const { createLoneRelay, loneConfig } = await import('../../bench/lone-relay.mjs');
 
-const flags = ['--engine-endpoint', 'tcp://127.0.0.1:1', '--block-size', '16', '--worker-id', '1'];
-const config = loadConfig({
-  argv: [...flags, '--event-plane', 'none'],
-  env: {},
-  readFile: () => '',
-  random: randomBytes,
-});
-const reader = new BatchReader(config);
-const ignore = () => undefined;
-const relay = new Relay({
-  config,
-  warner: { warn: ignore },
-  dpRank: 0,
-  nats: null,
-  onPlaneChange: ignore,
-  onResync: ignore,
-});
-
+const relay = createLoneRelay(loneConfig());
 let at = 0;
 
 async function play(batches) {
   for (const end = at + batches; at < end; ) {
     for (let turn = 0; turn < batchesATurn && at < end; turn++) {
-      arena.reset();
-      const { payload } = readFrames(stream[at++].frames, 'safe');
-      relay.push(reader.read(payload, performance.now()));
+      relay.push(stream[at++].frames);
     }
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -118,10 +98,6 @@ async function settled() {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-function median(values) {
-  return values.sort((a, b) => a - b)[values.length >> 1];
-}
-
 await play(warmUp);
 console.log(JSON.stringify(await (measure === 'calls' ? measureCalls() : measureBytes())));
-await relay.stop(0);
+await relay.stop();
