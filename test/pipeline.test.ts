@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { unpack } from 'msgpackr';
 import { describe, expect, test } from 'vitest';
 import { STORAGE_TIERS } from '../src/protocol/storage-tier.ts';
+import { batch, batchFrames, removeEvent } from './support/batches.ts';
 import { dumpOf, rowsOf } from './support/held-blocks.ts';
 import { framesOf, InProcessRelay } from './support/in-process-relay.ts';
 import { eventsOf, heldAsSet, modelEventOf } from './support/published-events.ts';
@@ -13,6 +14,7 @@ import {
   CAPTURED_MAX_PAYLOAD_BYTES,
   comparable,
   dynamoMetricsOf,
+  PLAIN_SETTINGS,
   pipelineConfigOf,
   readScenarios,
   SCENARIO_FILES,
@@ -85,4 +87,20 @@ test.each(['trace-16', 'trace-512'])('%s: a long stream, byte for byte', (name) 
     for (const event of events) if (event.rank === dpRank) model.apply(modelEventOf(event));
     expect(sortedRows(rowsOf(dump, dpRank))).toEqual(sortedRows(model.rows()));
   }
+});
+
+test('removes that come next to each other count one by one, those that are filtered as well', () => {
+  const relay = new InProcessRelay(pipelineConfigOf(PLAIN_SETTINGS));
+  const hashes = Array.from({ length: 6 }, (_, at) => 2n ** 63n + BigInt(at));
+  const filtered = hashes.slice(0, 4).map((hash) => removeEvent([hash], { medium: 'TAPE' }));
+  const removes = hashes.map((hash) => removeEvent([hash]));
+  relay.push(batchFrames(batch([...filtered, ...removes])));
+  const { metrics, published } = relay;
+  expect(metrics.received.removed).toBe(10);
+  expect(metrics.accepted.removed).toBe(6);
+  expect(metrics.filtered.removed.unknown_medium).toBe(4);
+  expect(metrics.coalescedEvents).toBe(5);
+  expect(metrics.droppedEvents).toBe(0);
+  expect(metrics.publishedBlocks.removed).toBe(6);
+  expect(published).toHaveLength(1);
 });

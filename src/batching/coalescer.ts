@@ -38,8 +38,12 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
     return this.#pending !== null;
   }
 
-  /** Appends what `event` completes to `out`: 0, 1 or 2 events, oldest first. */
+  /** Appends what `event` completes to `out`, oldest first: up to 2 events, more of removes read as one. */
   push(event: PlacementEvent, out: PlacementEvent[]): void {
+    if (event.eventCount > 1) {
+      this.#pushRun(event, out);
+      return;
+    }
     const { maxBatchBlocks } = this.#options;
     if (this.#pending !== null && this.#continues(this.#pending, event)) {
       merge(this.#pending, event);
@@ -70,6 +74,28 @@ export class Coalescer implements Stage<PlacementEvent, PlacementEvent> {
       this.#keptBlockHashes.hold(blockHashes),
       tokensHashes === null ? null : this.#keptTokensHashes.hold(tokensHashes),
     );
+  }
+
+  /** Removes that were read as one come to what they would one by one: the cap may cut them anywhere. */
+  #pushRun(run: PlacementEvent, out: PlacementEvent[]): void {
+    const { maxBatchBlocks } = this.#options;
+    this.#metrics.coalescedEvents += run.eventCount;
+    let rest: PlacementEvent | null = run;
+    while (rest !== null) {
+      if (this.#pending !== null && !isContinuation(this.#pending, rest)) this.flush(out);
+      const pending: PlacementEvent | null = this.#pending;
+      const part: PlacementEvent = rest;
+      const roomBlocks = Math.max(maxBatchBlocks - (pending?.blockCount ?? 0), 1);
+      rest = part.blockCount > roomBlocks ? part.cutAt(roomBlocks) : null;
+      if (pending === null) {
+        this.#pending = part;
+        this.#metrics.coalescedEvents--;
+      } else {
+        merge(pending, part);
+      }
+      const { blockCount } = pending ?? part;
+      if (blockCount >= maxBatchBlocks) this.flush(out);
+    }
   }
 
   #continues(pending: PlacementEvent, next: PlacementEvent): boolean {

@@ -21,7 +21,7 @@ export class EngineDecoder {
       return [{ ...head, malformed: batch, bytes: message.payload.length }];
     }
     const inBatch = { ...head, rank: batch.dpRank };
-    const events = batch.events.map((event) => ({ ...inBatch, ...eventOf(event) }));
+    const events = batch.events.flatMap(eventsOf).map((event) => ({ ...inBatch, ...event }));
     const dropped = Object.entries(batch.dropped?.byReason ?? {})
       .filter(([, count]) => count > 0)
       .map(([reason, count]) => ({ ...inBatch, type: 'dropped', reason, events: count }));
@@ -34,6 +34,14 @@ function topicOf([topic]: readonly Uint8Array[]): { topic?: string } {
   return topic === undefined || topic.length === 0
     ? {}
     : { topic: Buffer.from(topic).toString('utf8') };
+}
+
+/** Removes that were read as one are shown one by one, as the engine sent them. */
+function eventsOf(event: RawEvent): Line[] {
+  const line = eventOf(event);
+  if (event.eventCount === 1 || event.blockHashes === null) return [line];
+  const hashes = event.blockHashes.toBigInts().map(String);
+  return hashes.map((hash) => ({ ...line, hashes: [hash], blocks: 1 }));
 }
 
 /** What is absent is left out; of salts it is said that there is one, of tokens how many. */

@@ -164,19 +164,23 @@ export class MsgpackReader extends MsgpackCursor {
     else this.readInteger();
   }
 
+  /** Events that `readPlainEvents` consumed last. */
+  plainEvents = 0;
+
   /**
-   * Consumes up to `count` events of the plain form, and returns how many. Their records go to kernel
-   * memory at `records`; events.ts of the kernel has their form.
+   * Consumes up to `count` events of the plain form, to records in kernel memory at `records`, and returns
+   * how many records; events.ts of the kernel has their form.
    */
   readPlainEvents(count: number, records: number): number {
     const takesBytes = diverges(this.compat, 'byte-hash') ? 1 : 0;
     const at = this.#at();
     const { next, end } = arena;
     const to = resultAddress;
-    const taken = wasm.readEvents(at, this.#atEnd(), count, takesBytes, next, end, records, to);
+    const written = wasm.readEvents(at, this.#atEnd(), count, takesBytes, next, end, records, to);
     this.position = (views.u32[to >>> 2] as number) - this.#input.address;
     arena.advanceTo(views.u32[(to >>> 2) + 1] as number);
-    return taken;
+    this.plainEvents = views.u32[(to >>> 2) + 2] as number;
+    return written;
   }
 
   /** A list of hashes. The real reader takes a `bin` as a list of its bytes, so this one does. */

@@ -26,19 +26,20 @@ const IS_EAGLE = 2;
 const HAS_LORA_ID = 4;
 const HAS_GROUP = 8;
 const IS_LOCAL = 16;
+const JOINED_SHIFT = 16;
 
 export class PlainEventReader {
   readonly #block = allocateBlock(MAX_RECORDS * RECORD_WORDS * 4);
 
-  /** Appends up to `count` events to `out`, as far as they are plain; returns how many. */
+  /** Appends up to `count` events to `out`, as far as they are plain; returns how many it took. */
   read(reader: MsgpackReader, count: number, out: RawEvent[]): number {
     let taken = 0;
     while (taken < count) {
       const wanted = Math.min(count - taken, MAX_RECORDS);
-      const got = reader.readPlainEvents(wanted, this.#block.address);
-      for (let index = 0; index < got; index++) out.push(this.#eventOf(index));
-      taken += got;
-      if (got < wanted) break;
+      const records = reader.readPlainEvents(wanted, this.#block.address);
+      for (let index = 0; index < records; index++) out.push(this.#eventOf(index));
+      taken += reader.plainEvents;
+      if (reader.plainEvents < wanted) break;
     }
     return taken;
   }
@@ -54,6 +55,7 @@ export class PlainEventReader {
     const type = u32[at] as number;
     const flags = u32[at + 1] as number;
     const event = events.take();
+    event.eventCount = 1 + (flags >>> JOINED_SHIFT);
     event.type = type === STORED ? 'stored' : type === REMOVED ? 'removed' : 'cleared';
     event.blockHashes = listAt(u32[at + 2] as number, u32[at + 3] as number);
     event.hasParent = (flags & HAS_PARENT) !== 0;

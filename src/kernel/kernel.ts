@@ -203,5 +203,5 @@ export function kernelBytesTaken(): number {
   return 0xffff_0000 - (wasm.roomLeft() >>> 0);
 }
 
-/** One u64 for results that do not fit a return value. */
-export const resultAddress: number = allocateBlock(8).address;
+/** Room for results that do not fit a return value: two u64 at most. */
+export const resultAddress: number = allocateBlock(16).address;

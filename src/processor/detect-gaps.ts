@@ -15,11 +15,11 @@ export function detectGaps(metrics: RelayMetrics): MonoTypeOperatorFunction<Plac
     let lastRawEventId: number | null = null;
     return source.pipe(
       tap((batch) => {
-        for (const { rawEventId } of batch) {
+        for (const { rawEventId, eventCount } of batch) {
           if (lastRawEventId !== null && rawEventId > lastRawEventId + 1) {
             metrics.droppedEvents += rawEventId - lastRawEventId - 1;
           }
-          lastRawEventId = rawEventId;
+          lastRawEventId = rawEventId + eventCount - 1;
         }
       }),
     );

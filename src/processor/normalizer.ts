@@ -63,7 +63,9 @@ export class Normalizer {
     for (const event of batch.events) {
       const placement = this.#accept(dpRank, event, batch.arrivedAtMs);
       if (placement === null) continue;
-      placement.rawEventId = this.#nextRawEventId++;
+      placement.rawEventId = this.#nextRawEventId;
+      placement.eventCount = event.eventCount;
+      this.#nextRawEventId += event.eventCount;
       out.push(placement);
     }
     this.#countRun();
@@ -107,13 +109,13 @@ export class Normalizer {
       this.#runType = event.type;
       this.#runMedium = event.medium;
     }
-    this.#runLength++;
+    this.#runLength += event.eventCount;
     const reason = metrics.isEngineUnsupported
       ? 'engine_unsupported'
       : filter.rejection(dpRank, event, this.#nextRawEventId);
     if (reason !== null) {
-      metrics.filtered[event.type][reason]++;
-      this.#runFiltered++;
+      metrics.filtered[event.type][reason] += event.eventCount;
+      this.#runFiltered += event.eventCount;
       return null;
     }
     if (event.type === 'stored') this.#countIgnoredFields(event);

@@ -21,6 +21,8 @@ export interface ExtraKey {
 /** One engine event as it was sent: typed, nothing interpreted. Nil and absent are both null. */
 export class RawEvent {
   type: RawEventType;
+  /** Above 1: as many removes of one block each, next to each other and alike, the hashes in their order. */
+  eventCount = 1;
   /** Engine block hashes, one a block; null where the event has none. */
   blockHashes: U64List | null = null;
   hasParent = false;

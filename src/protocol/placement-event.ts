@@ -28,8 +28,10 @@ export class PlacementEvent {
   mmInfos: (MmInfo | null)[] | null = null;
   /** Session of the request behind a store; null where the engine names none. */
   sessionId: string | null = null;
-  /** Counts accepted events of a relay, from 0. */
+  /** Counts accepted events of a relay, from 0; of several, the first one's. */
   rawEventId = 0;
+  /** Engine events that this one stands for before coalescing; those above 1 are removes that were read as one. */
+  eventCount = 1;
 
   constructor(
     type: PlacementEventType,
@@ -69,6 +71,7 @@ export class PlacementEvent {
     event.mmInfos = null;
     event.sessionId = null;
     event.rawEventId = 0;
+    event.eventCount = 1;
     return event;
   }
 
@@ -89,7 +92,17 @@ export class PlacementEvent {
     copy.mmInfos = this.mmInfos;
     copy.sessionId = this.sessionId;
     copy.rawEventId = this.rawEventId;
+    copy.eventCount = this.eventCount;
     return copy;
+  }
+
+  /** Leaves a remove its first `blocks` blocks; the others are the one returned. */
+  cutAt(blocks: number): PlacementEvent {
+    const { blockHashes } = this;
+    const rest = this.withLists(blockHashes.slice(blocks, blockHashes.length - blocks), null);
+    rest.rawEventId += blocks;
+    blockHashes.length = blocks;
+    return rest;
   }
 
   /** Blocks stored or removed, before reference counts are looked at. */

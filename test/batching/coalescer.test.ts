@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Coalescer } from '../../src/batching/coalescer.ts';
 import { arena } from '../../src/kernel/arena.ts';
+import { U64List } from '../../src/kernel/u64-list.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { PlacementEvent } from '../../src/protocol/placement-event.ts';
 import { cleared, removed, shown, stored } from '../support/placements.ts';
@@ -101,4 +102,53 @@ test('a list that was not kept cannot be used after its batch', () => {
   const event = stored(null, [1n]);
   arena.reset();
   expect(() => event.blockHashes.lowAt(0)).toThrow(/after the next native batch/);
+});
+
+/** Removes of a block each, as the engine's reader hands them on where they come next to each other. */
+function run(hashes: readonly bigint[]): PlacementEvent {
+  const event = removed(hashes);
+  event.eventCount = hashes.length;
+  return event;
+}
+
+test.each([1, 2, 3, 5, 128])(
+  'removes that were read as one come to what they would one by one, with a cap of %i',
+  (maxBatchBlocks) => {
+    const hashes = Array.from({ length: 11 }, (_, at) => BigInt(at + 1));
+    const others = [removed([90n, 91n]), removed([92n], { tier: 'disk' }), stored(null, [93n])];
+    for (const other of others) {
+      for (let count = 2; count <= hashes.length; count++) {
+        const single = new RelayMetrics();
+        const joined = new RelayMetrics();
+        const outOf = (metrics: RelayMetrics, removes: PlacementEvent[]): string[] => {
+          const coalescer = new Coalescer({ maxBatchBlocks }, metrics);
+          const out: PlacementEvent[] = [];
+          const before = other.withLists(
+            U64List.of(...other.blockHashes.toBigInts()),
+            other.tokensHashes,
+          );
+          for (const event of [before, ...removes, removed([99n])]) coalescer.push(event, out);
+          coalescer.flush(out);
+          return out.map(shown);
+        };
+        const taken = hashes.slice(0, count);
+        const expected = outOf(
+          single,
+          taken.map((hash) => removed([hash])),
+        );
+        expect(outOf(joined, [run(taken)])).toEqual(expected);
+        expect(joined.coalescedEvents).toBe(single.coalescedEvents);
+      }
+    }
+  },
+);
+
+test('a part of removes that were read as one has the id of its first', () => {
+  const coalescer = new Coalescer({ maxBatchBlocks: 2 }, new RelayMetrics());
+  const event = run([1n, 2n, 3n, 4n, 5n]);
+  event.rawEventId = 7;
+  const out: PlacementEvent[] = [];
+  coalescer.push(event, out);
+  coalescer.flush(out);
+  expect(out.map(({ rawEventId }) => rawEventId)).toEqual([7, 9, 11]);
 });

@@ -30,6 +30,7 @@ const stream: readonly Buffer[][] = [
     2n ** 63n,
   ),
   batchFrames(batch([{ type: 'AllBlocksCleared' }, { type: 'Other' }], 1), 1),
+  batchFrames(batch([removeEvent([2n ** 63n]), removeEvent([2n ** 64n - 1n])], 1), 1),
   batchFrames(batch([], null), 2),
   [Buffer.alloc(0), Buffer.alloc(8), Buffer.from([0x93])],
   [Buffer.from('alone')],
@@ -41,6 +42,8 @@ const TEXT = [
   'engine seq=9223372036854775808 rank=0 removed hashes=101 medium=CPU\\u001b blocks=1',
   'engine seq=1 rank=1 cleared',
   'engine seq=1 rank=1 dropped reason=unknown_tag events=1',
+  'engine seq=1 rank=1 removed hashes=9223372036854775808 medium=GPU blocks=1',
+  'engine seq=1 rank=1 removed hashes=18446744073709551615 medium=GPU blocks=1',
   'engine seq=2 rank=- empty',
   'engine seq=0 malformed: msgpack bytes=1',
   'engine malformed: frames',
@@ -73,12 +76,12 @@ test('prints a recording, and no token id, salt or control character of it', asy
   const text = new CliProcess(['inspect', path]);
   expect(await text.exitCode()).toBe(0);
   expect(text.lines.map((line) => line.replace(/^\d+\.\d{3} /, ''))).toEqual(TEXT);
-  expect(text.lines.at(-1)).toMatch(/^0\.040 /);
+  expect(text.lines.at(-1)).toMatch(/^0\.050 /);
 
   const json = new CliProcess(['inspect', path, '--json']);
   expect(await json.exitCode()).toBe(0);
   expect(json.results[0]).toEqual({ at_ms: 0, ...FIRST });
-  expect(json.results.at(-1)).toEqual({ at_ms: 40, source: 'engine', malformed: 'frames' });
+  expect(json.results.at(-1)).toEqual({ at_ms: 50, source: 'engine', malformed: 'frames' });
   expect(json.results).toHaveLength(TEXT.length);
   for (const output of [text.stdout, text.stderr, json.stdout, json.stderr]) {
     expect(output).not.toMatch(new RegExp(`${TOKEN}|secret-salt|\u001b`));

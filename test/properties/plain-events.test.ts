@@ -236,8 +236,10 @@ test('plain and other events of one batch come in their order', () => {
     0,
   );
   if (typeof read === 'string') throw new Error(read);
-  const firsts = read.events.map(({ type, blockHashes }) => blockHashes?.at(0) ?? type);
-  expect(firsts).toEqual([
+  const hashesOrType = read.events.flatMap(({ type, blockHashes }): unknown[] =>
+    blockHashes === null ? [type] : blockHashes.toBigInts(),
+  );
+  expect(hashesOrType).toEqual([
     1n,
     2n,
     3n,
@@ -247,4 +249,91 @@ test('plain and other events of one batch come in their order', () => {
     6n,
     ...many.map((_, at) => BigInt(at + 7)),
   ]);
+});
+
+/** Hashes of full width, signed and not, small ones, and digests as bytes. */
+const anyHash = fc.oneof(
+  { weight: 8, arbitrary: fc.bigInt(2n ** 63n, 2n ** 64n - 1n) },
+  { weight: 2, arbitrary: fc.bigInt(-(2n ** 63n), -(2n ** 62n)) },
+  { weight: 1, arbitrary: fc.constantFrom<unknown>(1, 2 ** 31, Buffer.alloc(32, 9)) },
+);
+const removeTail = fc.constantFrom<unknown[]>(
+  [],
+  ['GPU'],
+  ['CPU'],
+  ['GPU', 1],
+  ['GPU', 1, 'mamba'],
+);
+const arrayRemoves = fc
+  .tuple(fc.array(anyHash, { minLength: 1, maxLength: 30 }), removeTail)
+  .map(([all, rest]) => all.map((one) => ['BlockRemoved', [one], ...rest]));
+const mapRemoves = fc
+  .tuple(fc.array(anyHash, { minLength: 1, maxLength: 10 }), nilOr('GPU', 'CPU'))
+  .map(([all, where]) =>
+    all.map((one) =>
+      pairsOf([
+        ['type', 'BlockRemoved'],
+        ['block_hashes', [one]],
+        ['medium', where],
+      ]),
+    ),
+  );
+
+/** As many events as the engine has sent, each as it would be alone. */
+function oneByOne(events: readonly RawEvent[]): unknown[] {
+  return events.flatMap((event) => {
+    const { end: _, eventCount, blockHashes, ...rest } = shown({ event, end: 0 });
+    if (eventCount === 1) return [{ ...rest, blockHashes }];
+    expect(blockHashes).toHaveLength(eventCount as number);
+    return (blockHashes as bigint[]).map((one) => ({ ...rest, blockHashes: [one] }));
+  });
+}
+
+test.each(COMPATS)('removes that are read as one are those that were sent (%s)', (compat) => {
+  let joined = 0;
+  const reader = new BatchReader({ compat, engine: 'vllm' });
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.oneof(
+          arrayRemoves,
+          mapRemoves,
+          arrayEvent.map((event) => [event]),
+        ),
+      ),
+      (runs) => {
+        const all = runs.flat().map(bytesOf);
+        const alone = all.map((bytes) => {
+          arena.reset();
+          const slow = slowly(bytes, compat);
+          return typeof slow === 'string' ? slow : oneByOne([slow.event])[0];
+        });
+        fc.pre(!alone.some((event) => typeof event === 'string'));
+        arena.reset();
+        const head = Buffer.from([0x93, 0, 0xdc, all.length >> 8, all.length & 255]);
+        const read = reader.read(Buffer.concat([head, ...all, Buffer.from([0])]), 0);
+        if (typeof read === 'string') throw new Error(read);
+        expect(oneByOne(read.events)).toEqual(alone);
+        joined += read.events.filter(({ eventCount }) => eventCount > 1).length;
+      },
+    ),
+    RUNS,
+  );
+  expect(joined).toBeGreaterThan(RUNS.numRuns / 20);
+});
+
+test('a remove that is cut off behind others like it costs what it cost alone', () => {
+  const whole = packr.pack([
+    0,
+    [1, 2, 3].map((at) => ['BlockRemoved', [2n ** 63n + BigInt(at)]]),
+    0,
+  ]);
+  for (let end = 0; end < whole.length; end++) {
+    arena.reset();
+    const read = new BatchReader({ compat: 'safe', engine: 'vllm' }).read(
+      whole.subarray(0, end),
+      0,
+    );
+    expect(read).toBe('msgpack');
+  }
 });

@@ -8,6 +8,8 @@
 //  12 u32     [1] flags                                  [5] parent, high    [9] medium, text code
 //             [2] hashes, address                        [6] tokens, address [10] group
 //             [3] hashes, count                          [7] tokens, count   [11] kind, text code
+// run         engines remove block by block: a remove of one block takes in the removes behind it whose
+//             bytes differ in the hash alone, and says in the upper half of [1] how many they are
 // lists       one after the other from `room` on, each aligned to 8
 
 import { negative, readBigrams, readHash, readHashes, readInteger, readTokens } from './msgpack';
@@ -53,6 +55,9 @@ const KEY_LAST_NIL: u32 = 21;
 
 const NIL: u32 = 0xc0;
 
+/** Removes that one takes in at most. */
+const MAX_JOINED: u32 = 0xffff;
+
 /** More are not read at all. */
 const MAX_EXTRA_KEY_LISTS: u32 = 1 << 18;
 
@@ -66,8 +71,8 @@ let record: usize = 0;
 let flags: u32 = 0;
 
 /**
- * Reads up to `count` events to `records`; returns how many. To `state`: the address after them, and
- * where their lists end.
+ * Reads up to `count` events to `records`; returns how many records that makes. To `state`: the address
+ * after them, where their lists end, and how many events they are.
  */
 export function readEvents(
   at: usize,
@@ -85,6 +90,7 @@ export function readEvents(
   roomEnd = lastRoom;
   record = records;
   let taken: u32 = 0;
+  let written: u32 = 0;
   for (; taken < count; taken++) {
     const roomBefore = room;
     clearRecord();
@@ -94,13 +100,61 @@ export function readEvents(
       room = roomBefore;
       break;
     }
-    store<u32>(record, flags & 0xffff, 4);
+    const joined = isSingleRemove() ? joinRun(at, next, min(count - taken - 1, MAX_JOINED)) : 0;
+    store<u32>(record, (flags & 0xffff) | (joined << 16), 4);
+    taken += joined;
+    at = next + (joined as usize) * (next - at);
     record += RECORD_BYTES;
-    at = next;
+    written++;
   }
   store<u32>(state, at as u32);
   store<u32>(state, room as u32, 4);
-  return taken;
+  store<u32>(state, taken, 8);
+  return written;
+}
+
+/** Marker of the hash that was read last where a list was one hash of full width; else 0. */
+let singleHash: usize = 0;
+
+/** Whether the record is a remove of one block, whose list can grow. */
+function isSingleRemove(): bool {
+  const list = load<u32>(record, 8) as usize;
+  return (
+    load<u32>(record) == REMOVED && singleHash != 0 && load<u32>(record, 12) == 1 && list + 8 == room
+  );
+}
+
+/**
+ * Appends to the record the hashes of up to `most` events behind the one from `first` to `next`, as long
+ * as each has its bytes, but for the hash; returns how many.
+ */
+function joinRun(first: usize, next: usize, most: u32): u32 {
+  const length = next - first;
+  const hashAt = singleHash + 1 - first;
+  const tail = hashAt + 8;
+  let joined: u32 = 0;
+  for (let at = next; joined < most; at += length) {
+    if (length > end - at || room + 8 > roomEnd) break;
+    if (!areEqual(first, at, hashAt) || !areEqual(first + tail, at + tail, length - tail)) break;
+    store<u64>(room, bswap<u64>(load<u64>(at + hashAt)));
+    room += 8;
+    joined++;
+  }
+  store<u32>(record, joined + 1, 12);
+  return joined;
+}
+
+// @ts-ignore: decorator
+@inline
+function areEqual(a: usize, b: usize, length: usize): bool {
+  let i: usize = 0;
+  for (; i + 8 <= length; i += 8) {
+    if (load<u64>(a + i) != load<u64>(b + i)) return false;
+  }
+  for (; i < length; i++) {
+    if (load<u8>(a + i) != load<u8>(b + i)) return false;
+  }
+  return true;
 }
 
 // @ts-ignore: decorator
@@ -264,12 +318,20 @@ function openList(at: usize): usize {
   return (listCount as usize) <= end - next ? next : 0;
 }
 
+/** A u64 or i64 in 9 bytes, which as hashes are one: equal bits. */
+// @ts-ignore: decorator
+@inline
+function isWideInteger(marker: u32): bool {
+  return marker == 0xcf || marker == 0xd3;
+}
+
 function blockHashes(at: usize): usize {
   at = openList(at);
   const bytes = (listCount as usize) << 3;
   if (at == 0 || bytes > roomEnd - room) return 0;
   const next = readHashes(at, end, listCount, room, takesBytes);
   if (next <= TRUNCATED) return 0;
+  singleHash = listCount == 1 && isWideInteger(load<u8>(at)) ? at : 0;
   store<u32>(record, room as u32, 8);
   store<u32>(record, listCount, 12);
   room += bytes;
