@@ -12,19 +12,18 @@ const MAX_DEPTH = 1023;
 
 const NIL = 0xc0;
 const EMPTY = new Uint8Array(0);
-const NO_VIEW = new DataView(new ArrayBuffer(0));
 
 export class MsgpackCursor {
   position = 0;
   /** Containers that are open around the value at `position`. */
   depth = 0;
   protected bytes: Uint8Array = EMPTY;
-  protected view: DataView = NO_VIEW;
   protected end = 0;
+  #view: DataView | null = null;
 
   open(payload: Uint8Array): void {
     this.bytes = payload;
-    this.view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+    this.#view = null;
     this.end = payload.length;
     this.position = 0;
     this.depth = 0;
@@ -33,7 +32,14 @@ export class MsgpackCursor {
   /** Drops the payload, so that its memory does not stay alive with the reader. */
   close(): void {
     this.bytes = EMPTY;
-    this.view = NO_VIEW;
+    this.#view = null;
+  }
+
+  /** Made when it is first wanted, which most payloads never do: the kernel reads them. */
+  protected get view(): DataView {
+    const { buffer, byteOffset, byteLength } = this.bytes;
+    this.#view ??= new DataView(buffer, byteOffset, byteLength);
+    return this.#view;
   }
 
   /** First byte of the value at `position`, not consumed. */
@@ -156,8 +162,10 @@ export class MsgpackCursor {
   protected unsigned(width: number): number {
     const at = this.position + 1;
     if (at + width > this.end) throw DAMAGED;
-    if (width === 1) return this.view.getUint8(at);
-    return width === 2 ? this.view.getUint16(at) : this.view.getUint32(at);
+    let value = 0;
+    for (let index = 0; index < width; index++)
+      value = value * 256 + (this.bytes[at + index] as number);
+    return value;
   }
 
   /** Every element takes a byte at least, so a count beyond the payload's end is a lie. */
