@@ -6,6 +6,7 @@
  */
 import { rmSync } from 'node:fs';
 import type { Socket } from 'zeromq';
+import { nextTurn, settled, TURN_MESSAGES, TURN_MS } from './turns.ts';
 
 const HEARTBEAT_INTERVAL_MS = 5000;
 const HEARTBEAT_TIMEOUT_MS = 8000;
@@ -110,10 +111,6 @@ export function keepConnected(
   socket.connect(endpoint);
 }
 
-/** Messages and time after which a reader lets timers and other sockets have their turn. */
-const TURN_MESSAGES = 64;
-const TURN_MS = 4;
-
 /**
  * MessageReader: the one reader of a socket.
  *
@@ -124,8 +121,9 @@ export class MessageReader {
   readonly #onMessage: (frames: Buffer[]) => void;
   readonly #ended: Promise<void>;
   /** True while the socket has nothing to hand out. */
-  #isWaiting = false;
-  #messageCount = 0;
+  #isIdle = false;
+  /** Messages so far. */
+  messageCount = 0;
 
   /** Starts to read; `onMessage` must not throw. */
   constructor(
@@ -137,15 +135,13 @@ export class MessageReader {
     this.#ended = this.#run();
   }
 
+  get hasWaiting(): boolean {
+    return !this.#isIdle;
+  }
+
   /** Passes on what has already arrived, for at most `maxMs`. */
   async drain(maxMs: number): Promise<void> {
-    const deadlineMs = performance.now() + maxMs;
-    for (;;) {
-      const before = this.#messageCount;
-      await nextTurn();
-      if (this.#isWaiting && this.#messageCount === before) break;
-      if (performance.now() >= deadlineMs) break;
-    }
+    await settled(this, maxMs);
   }
 
   /**
@@ -165,14 +161,14 @@ export class MessageReader {
     for (;;) {
       let frames: Buffer[];
       try {
-        this.#isWaiting = true;
+        this.#isIdle = true;
         frames = await this.#socket.receive();
       } catch (error) {
         if (this.#socket.closed || isTryAgain(error)) return;
         throw error;
       }
-      this.#isWaiting = false;
-      this.#messageCount++;
+      this.#isIdle = false;
+      this.messageCount++;
       this.#onMessage(frames);
       turnMessages++;
       if (turnMessages < TURN_MESSAGES && performance.now() - turnStartMs < TURN_MS) continue;
@@ -181,12 +177,6 @@ export class MessageReader {
       turnMessages = 0;
     }
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 /** A receive of a socket that is closed, and a send that would have to wait, end with EAGAIN. */
