@@ -11,9 +11,9 @@ import { Subscriber } from 'zeromq';
 import { connectable, formatZmqAddress } from '../config/addresses.ts';
 import { MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
 import { oneLine } from '../errors.ts';
-import { EngineBindError } from '../listener/engine-listener.ts';
 import { readFrames } from '../listener/frames.ts';
 import { GapCounter } from '../listener/gap-counter.ts';
+import { EngineBindError } from '../listener/zmq-engine-socket.ts';
 import { createLogger, createWarner, type Logger, type Warner } from '../log.ts';
 import {
   EXIT_FAILED,

@@ -5,32 +5,18 @@
  *          gaps and restarts between them, as events. Completes at stop().
  * Socket   SUB, connecting (or bound) with a prefix subscription; reconnects for ever, 100 ms to 5 s. It
  *          is read whatever a replay does.
- * Bounds   unread messages (receiveHwm), bytes a message (above it libzmq drops the peer), batches held.
+ * Bounds   unread messages (receiveHwm), bytes a message (a link that brings more ends), batches held.
  * Owns     the sockets and the sequencer; a message it cannot use is counted and passed over.
  */
 import { type Observable, Subject } from 'rxjs';
-import { Subscriber } from 'zeromq';
-import { keepConnected, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
-import { KvRelayError } from '../errors.ts';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { Compat } from '../protocol/compat.ts';
+import { createEngineSocket, type EngineSocket } from './engine-socket.ts';
 import { EngineStream } from './engine-stream.ts';
-import { type EngineMessage, type FrameFault, readFrames } from './frames.ts';
+import type { EngineMessage, FrameFault } from './frames.ts';
 import { GapCounter } from './gap-counter.ts';
 import { ReplayClient } from './replay-client.ts';
 import type { SequencerOptions } from './sequencer.ts';
-
-/** The address of a bound engine socket cannot be bound. */
-export class EngineBindError extends KvRelayError {
-  readonly code = 'KVR_ENGINE_BIND';
-
-  constructor(endpoint: string, cause: unknown) {
-    super(`Cannot bind the engine socket to ${endpoint}`, {
-      cause,
-      remedy: 'Free the port, give another with --engine-endpoint, or leave --engine-bind out',
-    });
-  }
-}
 
 export interface EngineListenerOptions {
   readonly endpoint: string;
@@ -67,13 +53,12 @@ export class EngineListener {
   lastMessageAtMs: number | null = null;
   readonly #options: EngineListenerOptions;
   readonly #metrics: RelayMetrics;
-  readonly #socket: Subscriber;
-  readonly #peers: PeerCount;
+  readonly #socket: EngineSocket;
   readonly #gaps = new GapCounter();
   readonly #stream: EngineStream | null;
   readonly #replays: ReplayClient | null;
   readonly #messages$ = new Subject<EngineMessage>();
-  #reader: MessageReader | null = null;
+  #isStarted = false;
   #wasReported = false;
   #patience: NodeJS.Timeout | undefined;
 
@@ -84,12 +69,11 @@ export class EngineListener {
     this.endpoint = options.endpoint;
     this.#replays = this.#createReplays();
     this.#stream = this.#createStream();
-    this.#socket = new Subscriber({
-      ...socketOptions(options.endpoint, 0),
-      receiveHighWaterMark: options.receiveHwm,
-      maxMessageSize: options.maxMessageBytes,
+    this.#socket = createEngineSocket({
+      ...options,
+      onMessage: (message, nowMs) => this.#take(message, nowMs),
+      onLink: () => this.#reportLink(),
     });
-    this.#peers = new PeerCount(this.#socket, () => this.#reportPeers());
   }
 
   get messages$(): Observable<EngineMessage> {
@@ -97,17 +81,17 @@ export class EngineListener {
   }
 
   get isConnected(): boolean {
-    return this.#peers.peers > 0;
+    return this.#socket.isConnected;
   }
 
   /** True once an engine has completed its handshake. */
   get wasConnected(): boolean {
-    return this.#peers.connects > 0;
+    return this.#socket.connects > 0;
   }
 
   /** Handshakes so far. */
   get connects(): number {
-    return this.#peers.connects;
+    return this.#socket.connects;
   }
 
   /** Highest number of the engine's present life; null before the first. */
@@ -136,26 +120,20 @@ export class EngineListener {
 
   /** Rejects with an EngineBindError where the address cannot be bound. */
   async start(): Promise<void> {
-    const { endpoint, bind, topic } = this.#options;
-    this.#socket.subscribe(topic);
-    if (bind) await this.#bind();
-    else keepConnected(this.#socket, endpoint);
-    this.#reader = new MessageReader(this.#socket, (frames) => this.#take(frames));
+    await this.#socket.start();
+    this.#isStarted = true;
     this.#awaitEngine();
   }
 
   /** Ends the stream; what has already arrived is still passed on, for at most `maxMs`. */
   async stop(maxMs: number): Promise<void> {
-    const { bind, endpoint } = this.#options;
     clearTimeout(this.#patience);
-    if (this.#reader === null) {
-      this.#socket.close();
-    } else {
-      await this.#reader.drain(maxMs);
+    if (this.#isStarted) {
+      await this.#socket.drain(maxMs);
       this.#stream?.finish();
       await this.#replays?.stop();
-      await this.#reader.close(bind ? endpoint : null);
     }
+    await this.#socket.close();
     this.#messages$.complete();
   }
 
@@ -166,18 +144,8 @@ export class EngineListener {
     }, patienceMs);
   }
 
-  async #bind(): Promise<void> {
-    const { endpoint } = this.#options;
-    try {
-      await this.#socket.bind(endpoint);
-    } catch (cause) {
-      throw new EngineBindError(endpoint, cause);
-    }
-  }
-
-  #take(frames: readonly Buffer[]): void {
-    this.lastMessageAtMs = performance.now();
-    const message = readFrames(frames, this.#options.compat, this.lastMessageAtMs);
+  #take(message: EngineMessage | FrameFault, nowMs: number): void {
+    this.lastMessageAtMs = nowMs;
     if (typeof message === 'string') {
       this.#noteMalformed(message, 'live');
       return;
@@ -235,7 +203,7 @@ export class EngineListener {
     });
   }
 
-  #reportPeers(): void {
+  #reportLink(): void {
     if (this.isConnected === this.#wasReported) return;
     this.#wasReported = this.isConnected;
     this.#options.onEvent?.({ kind: this.isConnected ? 'connected' : 'disconnected' });

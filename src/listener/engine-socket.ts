@@ -1,0 +1,55 @@
+/**
+ * The engine's event socket: what the listener needs of it, and which of the two that there are it gets.
+ *
+ * ZmtpEngineSocket  connects to `tcp` and `ipc` addresses and reads them itself: a promise, a list and three buffers
+ *                   less for each message, and no thread beside the main one.
+ * ZmqEngineSocket   libzmq, for all else: a socket that is bound, and addresses of other kinds.
+ */
+import type { NetConnectOpts } from 'node:net';
+import type { Compat } from '../protocol/compat.ts';
+import type { EngineMessage, FrameFault } from './frames.ts';
+import { ZmqEngineSocket } from './zmq-engine-socket.ts';
+import { ZmtpEngineSocket } from './zmtp-engine-socket.ts';
+
+export interface EngineSocket {
+  readonly isConnected: boolean;
+  /** Handshakes so far. */
+  readonly connects: number;
+  /** Rejects where the address cannot be bound. */
+  start(): Promise<void>;
+  /** Passes on what has already arrived, for at most `maxMs`. */
+  drain(maxMs: number): Promise<void>;
+  /** Nothing is passed on or told behind it. */
+  close(): Promise<void>;
+}
+
+export interface EngineSocketOptions {
+  readonly endpoint: string;
+  readonly bind: boolean;
+  readonly topic: string;
+  readonly receiveHwm: number;
+  readonly maxMessageBytes: number;
+  readonly compat: Compat;
+  /** `nowMs`: on the monotonic clock. Must not throw. */
+  readonly onMessage: (message: EngineMessage | FrameFault, nowMs: number) => void;
+  readonly onLink: () => void;
+}
+
+const MAX_PORT = 65_535;
+
+export function createEngineSocket(options: EngineSocketOptions): EngineSocket {
+  const address = options.bind ? null : addressOf(options.endpoint);
+  return address === null ? new ZmqEngineSocket(options) : new ZmtpEngineSocket(options, address);
+}
+
+/** Where to connect; null for what only libzmq knows. `family` is of names, which stand for IPv4 addresses. */
+function addressOf(endpoint: string): NetConnectOpts | null {
+  const tcp = /^tcp:\/\/(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(endpoint);
+  if (tcp !== null) {
+    const [, ipv6, host = ipv6 ?? '', digits] = tcp;
+    const port = Number(digits);
+    return port < 1 || port > MAX_PORT ? null : { host, port, family: 4 };
+  }
+  const path = /^ipc:\/\/([^@*].*)$/.exec(endpoint)?.[1];
+  return path === undefined ? null : { path };
+}
