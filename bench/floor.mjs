@@ -4,27 +4,21 @@
  *   node bench/floor.mjs nats URL ENGINE_ENDPOINT BATCHES BYTES_A_MESSAGE
  *   node bench/floor.mjs zmq tcp://127.0.0.1:0 ENGINE_ENDPOINT BATCHES BYTES_A_MESSAGE
  *
- * Uses     the client libraries of kvrelay, with what is known to make them fast: NATS messages leave
- *          once a turn of the event loop. What a relay needs above this is its own work.
+ * Uses     kvrelay's engine socket and the client libraries of its planes, with what is known to make them fast: NATS
+ *          messages leave once a turn of the event loop. What a relay needs above this is its own work.
  * Says     a line of JSON when it is ready. The last message holds the mark that ends a run.
  */
 import { connect } from 'nats';
-import { Subscriber, XPublisher } from 'zeromq';
+import { XPublisher } from 'zeromq';
+import { createEngineSocket } from '../dist/listener/engine-socket.js';
 import { END_BYTES } from './streams.mjs';
 
 const SUBJECT = 'namespace.bench.component.floor.endpoint.generate.kv-events';
-const TURN_MESSAGES = 64;
 
 const [plane, planeAddress, engineEndpoint, batches, bytes] = process.argv.slice(2);
 
 function say(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
-}
-
-function nextTurn() {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 async function natsPublisher() {
@@ -63,17 +57,22 @@ async function zmqPublisher() {
 
 process.stdin.resume().on('end', () => process.exit(0));
 const { publish, planeEndpoint } = await (plane === 'nats' ? natsPublisher() : zmqPublisher());
-const engine = new Subscriber({ receiveHighWaterMark: 0 });
-engine.subscribe();
-engine.connect(engineEndpoint);
-say({ ready: true, planeEndpoint: planeEndpoint ?? null });
-
 const size = Math.max(Number(bytes), END_BYTES.length + 5);
-for (let count = 1; ; count++) {
-  await engine.receive();
-  // A message of its own each time, as a relay has.
-  const message = Buffer.alloc(size);
-  if (count === Number(batches)) END_BYTES.copy(message, size - END_BYTES.length);
-  publish(message);
-  if (count % TURN_MESSAGES === 0) await nextTurn();
-}
+let count = 0;
+const engine = createEngineSocket({
+  endpoint: engineEndpoint,
+  bind: false,
+  topic: '',
+  receiveHwm: Number.POSITIVE_INFINITY,
+  maxMessageBytes: 1 << 28,
+  compat: 'safe',
+  onMessage: () => {
+    // A message of its own each time, as a relay has.
+    const message = Buffer.alloc(size);
+    if (++count === Number(batches)) END_BYTES.copy(message, size - END_BYTES.length);
+    publish(message);
+  },
+  onLink: () => undefined,
+});
+await engine.start();
+say({ ready: true, planeEndpoint: planeEndpoint ?? null });
