@@ -7,6 +7,7 @@ import * as list from './list';
 import { setSecret as setMixSecret } from './mix';
 import * as dump from './dump';
 import * as lowerTier from './lower-tier';
+import * as namespaces from './namespaces';
 import * as routerTree from './router-tree';
 import * as table from './table';
 
@@ -15,11 +16,12 @@ export { readEvents } from './events';
 export { readBigrams, readHashes, readTokens } from './msgpack';
 export { addText } from './texts';
 export { putBlocks } from './encode';
-export { clearTable, countStored, freeTable } from './table';
+export { clearTable, freeTable, newTable } from './table';
+export { countStored, releaseRemoved } from './counts';
+export { forgetAmbiguous, forgetNamespace, markUnsalted } from './namespaces';
 export { freeTree, newTree, treeClear, treeMatch, treeRemove } from './router-tree';
 export { clearTier, freeTier, newTier, tierRemove } from './lower-tier';
 export { dumpedEvents, startTierDump, startTreeDump, tierDumpEnded, treeDumpEnded } from './dump';
-export { forgetAmbiguous, forgetNamespace, markUnsalted, newTable, releaseRemoved } from './table';
 
 // @ts-ignore: decorator
 @inline
@@ -61,7 +63,7 @@ export function tagOf(handle: usize, low: u32, high: u32): u32 {
 }
 
 export function namespaceOf(handle: usize, low: u32, high: u32, out: usize): u32 {
-  return table.namespaceOf(handle, u64Of(low, high), out);
+  return namespaces.namespaceOf(handle, u64Of(low, high), out);
 }
 
 export function markNamespace(
@@ -72,7 +74,7 @@ export function markNamespace(
   valueHigh: u32,
   stamp: u32,
 ): void {
-  table.markNamespace(handle, at, count, u64Of(valueLow, valueHigh), stamp);
+  namespaces.markNamespace(handle, at, count, u64Of(valueLow, valueHigh), stamp);
 }
 
 export function putStored(
