@@ -2,8 +2,8 @@
  * Tables keyed by u64 in kernel memory, each call over a whole list.
  *
  * Owns     kernel memory until `free()`.
- * Size     12 bytes a slot (20 in NamespaceTable), filled to between 1/4 and 1/2: 24 to 48 bytes an
- *          entry, 40 to 80 in NamespaceTable; an empty table takes 1,032 bytes.
+ * Size     16 bytes a slot (32 in NamespaceTable), filled to between 3/8 and 3/4: 21 to 43 bytes an
+ *          entry, 43 to 85 in NamespaceTable; an empty table takes 2,048 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
 import type { U64List } from './u64-list.ts';

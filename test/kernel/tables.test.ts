@@ -47,6 +47,70 @@ test('RefcountTable counts as a Map does, over any history', () => {
   );
 });
 
+/** Of so many keys that many buckets are full, some by entries of others. */
+const MANY_KEYS = 3000;
+
+function spread(index: number): bigint {
+  return (BigInt(index) * 0x9e37_79b9_7f4a_7c15n) % 2n ** 64n;
+}
+
+/** `count` of the first MANY_KEYS, none twice, another choice each round. */
+function chosen(round: number, count: number): bigint[] {
+  const step = [7, 11, 13, 17, 19][round % 5] as number;
+  return Array.from({ length: count }, (_, at) => spread((round * 501 + at * step) % MANY_KEYS));
+}
+
+test('RefcountTable counts as a Map does where entries lie far from their places', () => {
+  const table = new RefcountTable();
+  const model = new Map<bigint, number>();
+  for (let round = 0; round < 60; round++) {
+    arena.reset();
+    const added = chosen(round, 2000);
+    table.countStored(U64List.of(...added), 1e6);
+    for (const hash of added) model.set(hash, (model.get(hash) ?? 0) + 1);
+    const taken = chosen(round * 3 + 1, 1900);
+    const list = U64List.of(...taken);
+    table.releaseRemoved(list);
+    expect(list.toBigInts()).toEqual(taken.filter((hash) => (model.get(hash) ?? 0) <= 1));
+    for (const hash of taken) {
+      const count = model.get(hash) ?? 0;
+      if (count > 1) model.set(hash, count - 1);
+      else model.delete(hash);
+    }
+    expect(table.size).toBe(model.size);
+    const found = Array.from({ length: MANY_KEYS }, (_, at) => holds(table, spread(at)));
+    expect(found).toEqual(Array.from({ length: MANY_KEYS }, (_, at) => model.has(spread(at))));
+  }
+  table.free();
+});
+
+test('NamespaceTable keeps the namespace of each hash whatever is forgotten around it', () => {
+  const table = new NamespaceTable();
+  const model = new Map<bigint, number>();
+  for (let round = 0; round < 40; round++) {
+    arena.reset();
+    // A hash has one namespace always, its own.
+    for (const hash of chosen(round, 1500)) {
+      const namespace = Number(hash & 0xff_ffffn);
+      table.mark(U64List.of(hash), namespace, ~namespace >>> 0, round);
+      model.set(hash, namespace);
+    }
+    const forgotten = chosen(round * 3 + 1, 1400);
+    table.forget(U64List.of(...forgotten));
+    for (const hash of forgotten) model.delete(hash);
+    expect(table.size).toBe(model.size);
+    for (const [hash, namespace] of model) {
+      const state = table.stateOf(Number(hash & 0xffff_ffffn), Number(hash >> 32n));
+      expect([state, table.foundLow, table.foundHigh]).toEqual([
+        'namespaced',
+        namespace,
+        ~namespace >>> 0,
+      ]);
+    }
+  }
+  table.free();
+});
+
 test('RefcountTable holds 200,000 keys, gives half of them up, and is empty after clear()', () => {
   const set = new RefcountTable();
   const random = (index: number): bigint => (BigInt(index) * 0x9e37_79b9_7f4a_7c15n) % 2n ** 64n;

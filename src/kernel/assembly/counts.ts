@@ -1,6 +1,6 @@
 // Counts of u64 keys: a narrow table whose tags are the counts. Each call takes a whole list.
 
-import { claim, find, insert, removeFound, atTag } from './table';
+import { claim, find, insert, NARROW, removeFound, atTag } from './table';
 
 /** Adds 1 to the count of each hash of a list, for at most `maxEntries` keys; returns how many were refused. */
 export function countStored(table: usize, list: usize, count: usize, maxEntries: u32): u32 {
@@ -8,7 +8,7 @@ export function countStored(table: usize, list: usize, count: usize, maxEntries:
   const end = list + (count << 3);
   for (; list < end; list += 8) {
     const key = load<u64>(list);
-    if (!claim(table, 0, key)) {
+    if (!claim(table, NARROW, key)) {
       refused++;
       continue;
     }
@@ -33,7 +33,7 @@ export function releaseRemoved(table: usize, list: usize, count: usize): usize {
   let keep = list;
   for (let at = list; at < end; at += 8) {
     const key = load<u64>(at);
-    const tag = find(table, 0, key);
+    const tag = find(table, NARROW, key);
     if (tag > 1) {
       store<u32>(atTag, tag - 1);
       continue;

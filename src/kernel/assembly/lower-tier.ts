@@ -10,7 +10,7 @@
 
 import { allocate, release, roomLeft } from './memory';
 import { mix } from './mix';
-import { claim, clearTable, find, freeTable, insert, newTable, removeFound, atTag } from './table';
+import { claim, clearTable, find, freeTable, insert, NARROW, newTable, removeFound, atTag } from './table';
 
 const TIER_SHIFT: u32 = 6;
 const EDGES: usize = 4;
@@ -33,8 +33,8 @@ export const RECORD_CHILD: u32 = 2;
 export function newTier(): usize {
   const tier = allocate(TIER_SHIFT);
   const chunks = allocate(DIRECTORY_SHIFT);
-  const blocks = newTable(0);
-  const edges = newTable(0);
+  const blocks = newTable(NARROW);
+  const edges = newTable(NARROW);
   if (tier == 0 || chunks == 0 || blocks == 0 || edges == 0) return 0;
   memory.fill(tier, 0, 64);
   memory.fill(chunks, 0, (1 as usize) << DIRECTORY_SHIFT);
@@ -122,15 +122,15 @@ export function tierStore(
     const hash = load<u64>(hashes + ((i as usize) << 3));
     const tokensHash = load<u64>(tokens + ((i as usize) << 3));
     const key = edgeKey(state, parent, tokensHash);
-    const edge = find(edges, 0, key);
-    const known = find(blocks, 0, hash);
+    const edge = find(edges, NARROW, key);
+    const known = find(blocks, NARROW, hash);
     if (edge != known) return 0;
     if (edge == 0) {
       if (load<u32>(blocks) >= maxBlocks) return count - i;
       const record = takeRecord(tier);
-      if (record == 0 || !claim(edges, 0, key)) return count - i;
+      if (record == 0 || !claim(edges, NARROW, key)) return count - i;
       insert(edges, key, record);
-      if (!claim(blocks, 0, hash)) unreachable();
+      if (!claim(blocks, NARROW, hash)) unreachable();
       insert(blocks, hash, record);
       const at = recordAt(tier, record);
       store<u64>(at, hash);
@@ -147,12 +147,12 @@ export function tierStore(
 export function tierRemove(tier: usize, hashes: usize, count: u32): void {
   const end = hashes + ((count as usize) << 3);
   for (; hashes < end; hashes += 8) {
-    const record = find(load<u32>(tier), 0, load<u64>(hashes));
+    const record = find(load<u32>(tier), NARROW, load<u64>(hashes));
     if (record == 0) continue;
     removeFound(load<u32>(tier));
     const at = recordAt(tier, record);
     const key = edgeKey(load<u32>(at, 24), load<u64>(at, 8), load<u64>(at, 16));
-    if (find(load<u32>(tier, EDGES), 0, key) == record) removeFound(load<u32>(tier, EDGES));
+    if (find(load<u32>(tier, EDGES), NARROW, key) == record) removeFound(load<u32>(tier, EDGES));
     store<u32>(at, RECORD_FREE, 24);
     store<u32>(at, load<u32>(tier, FREE), 28);
     store<u32>(tier, record, FREE);
@@ -173,7 +173,7 @@ export function tierMatch(
   let matched: u32 = 0;
   for (; matched < count; matched++) {
     const tokensHash = load<u64>(tokens + ((matched as usize) << 3));
-    const record = find(load<u32>(tier, EDGES), 0, edgeKey(state, parent, tokensHash));
+    const record = find(load<u32>(tier, EDGES), NARROW, edgeKey(state, parent, tokensHash));
     if (record == 0) break;
     parent = load<u64>(recordAt(tier, record));
     state = RECORD_CHILD;

@@ -1,11 +1,11 @@
 // Names of the router's tree: for each hash the node it was stored in last, and its place in the run.
 //
-// An entry (half wide table): key hash, tag node, value place | SILENT. A place of NOWHERE says that the
+// An entry (narrow table): key hash, tag node, value place | SILENT. A place of NOWHERE says that the
 // node has the block under another hash. SILENT says that the hash names nothing at present; the entry
 // stays while the block lies there, so that every block of a run is found by its hash unless the
 // run is MIXED or UNINDEXED. A node counts the entries that name it.
 
-import { claim, find, HALF_WIDE, insert, removeFound, atTag, atValue } from './table';
+import { claim, find, insert, NARROW, removeFound, atTag, atValue } from './table';
 import {
   ATTACHED,
   childOf,
@@ -70,7 +70,7 @@ function dropName(tree: usize, node: usize): void {
 
 /** Lets `hash` name `node`, at `position` of its run or, where the block has another hash, NOWHERE. */
 export function setName(tree: usize, hash: u64, node: usize, position: u32): void {
-  if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
+  if (!claim(namesOf(tree), NARROW, hash)) unreachable();
   const old = load<u32>(atTag) as usize;
   if (old == 0) {
     store<u32>(atValue, position);
@@ -109,7 +109,7 @@ export function nameBlocks(
 
 /** Takes the name that `hash` is. */
 export function dropHash(tree: usize, hash: u64): void {
-  if (find(namesOf(tree), HALF_WIDE, hash) == 0) return;
+  if (find(namesOf(tree), NARROW, hash) == 0) return;
   const value = load<u32>(atValue);
   if ((value & SILENT) != 0) return;
   const node = load<u32>(atTag) as usize;
@@ -121,7 +121,7 @@ export function dropHash(tree: usize, hash: u64): void {
 /** Forgets the entry of a block that leaves the run of `node`, where it is that block's. */
 export function forgetBlock(tree: usize, node: usize, position: u32): void {
   const hash = hashAt(node, position);
-  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return;
+  if ((find(namesOf(tree), NARROW, hash) as usize) != node) return;
   const value = load<u32>(atValue);
   if ((value & ~SILENT) != position) return;
   removeFound(namesOf(tree));
@@ -141,7 +141,7 @@ export function reindex(tree: usize, node: usize): void {
   const length = lengthOf(node);
   for (let i: u32 = 0; i < length; i++) {
     const hash = hashAt(node, i);
-    if (!claim(namesOf(tree), HALF_WIDE, hash)) unreachable();
+    if (!claim(namesOf(tree), NARROW, hash)) unreachable();
     const other = load<u32>(atTag) as usize;
     if (other == 0) {
       store<u32>(atValue, SILENT | i);
@@ -157,7 +157,7 @@ export function reindex(tree: usize, node: usize): void {
 /** Length of the list's longest start with at most `room` hashes that name nothing yet. */
 export function takeWithin(tree: usize, hashes: usize, count: u32, room: u32): u32 {
   for (let i: u32 = 0; i < count; i++) {
-    const known = find(namesOf(tree), HALF_WIDE, load<u64>(hashes + ((i as usize) << 3))) != 0;
+    const known = find(namesOf(tree), NARROW, load<u64>(hashes + ((i as usize) << 3))) != 0;
     if (known && (load<u32>(atValue) & SILENT) == 0) continue;
     if (room == 0) return i;
     room--;
@@ -179,7 +179,7 @@ export function moveBlock(
     setName(tree, hash, to, position);
     return;
   }
-  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return;
+  if ((find(namesOf(tree), NARROW, hash) as usize) != node) return;
   const value = load<u32>(atValue);
   if ((value & ~SILENT) != from) return;
   store<u32>(atTag, to as u32);
@@ -196,14 +196,14 @@ export function contains(tree: usize, node: usize, hash: u64): bool {
     place = found as u32;
     return found >= 0;
   }
-  if ((find(namesOf(tree), HALF_WIDE, hash) as usize) != node) return false;
+  if ((find(namesOf(tree), NARROW, hash) as usize) != node) return false;
   place = load<u32>(atValue) & ~SILENT;
   return liesAt(node, place, hash);
 }
 
 /** The node that has `hash` and is named by it, directly or above it; 0 where there is none. */
 export function resolve(tree: usize, hash: u64): usize {
-  const node = find(namesOf(tree), HALF_WIDE, hash) as usize;
+  const node = find(namesOf(tree), NARROW, hash) as usize;
   if (node == 0) return 0;
   const value = load<u32>(atValue);
   if ((value & SILENT) != 0) return 0;

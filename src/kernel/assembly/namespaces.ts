@@ -3,7 +3,7 @@
 // tag    state in the low two bits, above them the stamp of its last store (a count of events, modulo 2^30)
 // value  the namespace
 
-import { claim, find, insert, removeFound, atTag, atValue } from './table';
+import { claim, find, insert, removeFound, WIDE, atTag, atValue } from './table';
 
 const NAMESPACED: u32 = 1;
 const AMBIGUOUS: u32 = 2;
@@ -12,7 +12,7 @@ const HALF_RANGE: u32 = 1 << 31;
 
 /** State of the namespace entry of `key`; the namespace itself, where there is one, goes to `out`. */
 export function namespaceOf(table: usize, key: u64, out: usize): u32 {
-  const state = find(table, 1, key) & STATE_MASK;
+  const state = find(table, WIDE, key) & STATE_MASK;
   if (state == NAMESPACED) store<u64>(out, load<u64>(atValue));
   return state;
 }
@@ -28,7 +28,7 @@ export function markNamespace(
   const end = list + (count << 3);
   for (; list < end; list += 8) {
     const key = load<u64>(list);
-    if (!claim(table, 1, key)) continue;
+    if (!claim(table, WIDE, key)) continue;
     const tag = load<u32>(atTag);
     if (tag == 0) {
       store<u64>(atValue, value);
@@ -44,7 +44,7 @@ export function markNamespace(
 export function markUnsalted(table: usize, list: usize, count: usize, stamp: u32): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    if (find(table, 1, load<u64>(list)) != 0) store<u32>(atTag, AMBIGUOUS | (stamp << 2));
+    if (find(table, WIDE, load<u64>(list)) != 0) store<u32>(atTag, AMBIGUOUS | (stamp << 2));
   }
 }
 
@@ -52,7 +52,7 @@ export function markUnsalted(table: usize, list: usize, count: usize, stamp: u32
 export function forgetNamespace(table: usize, list: usize, count: usize): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    if ((find(table, 1, load<u64>(list)) & STATE_MASK) == NAMESPACED) removeFound(table);
+    if ((find(table, WIDE, load<u64>(list)) & STATE_MASK) == NAMESPACED) removeFound(table);
   }
 }
 
@@ -60,7 +60,7 @@ export function forgetNamespace(table: usize, list: usize, count: usize): void {
 export function forgetAmbiguous(table: usize, list: usize, count: usize, stamp: u32): void {
   const end = list + (count << 3);
   for (; list < end; list += 8) {
-    const tag = find(table, 1, load<u64>(list));
+    const tag = find(table, WIDE, load<u64>(list));
     if ((tag & STATE_MASK) != AMBIGUOUS) continue;
     // Both stamps stand in the upper 30 bits, so the difference wraps where they do.
     const age = (stamp << 2) - (tag & ~STATE_MASK);

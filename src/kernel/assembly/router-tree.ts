@@ -20,8 +20,8 @@ import {
   clearTable,
   find,
   freeTable,
-  HALF_WIDE,
   insert,
+  NARROW,
   newTable,
   removeFound,
   atTag,
@@ -103,8 +103,8 @@ export function newTree(retained: u32): usize {
   const tree = allocate(TREE_SHIFT);
   if (tree == 0) return 0;
   memory.fill(tree, 0, 64);
-  const names = newTable(HALF_WIDE);
-  const children = newTable(0);
+  const names = newTable(NARROW);
+  const children = newTable(NARROW);
   if (names == 0 || children == 0) return 0;
   store<u32>(tree, names as u32);
   store<u32>(tree, children as u32, CHILDREN);
@@ -136,14 +136,14 @@ function childKey(node: usize, tokensHash: u64): u64 {
 // @ts-ignore: decorator
 @inline
 function findChild(tree: usize, node: usize, tokensHash: u64): usize {
-  return find(load<u32>(tree, CHILDREN), 0, childKey(node, tokensHash));
+  return find(load<u32>(tree, CHILDREN), NARROW, childKey(node, tokensHash));
 }
 
 /** Links a node with a first block below `parent`, where no other child has that block. */
 function link(tree: usize, parent: usize, node: usize): void {
   const table = load<u32>(tree, CHILDREN);
   const key = childKey(parent, tokensAt(node, 0));
-  if (!claim(table, 0, key)) unreachable();
+  if (!claim(table, NARROW, key)) unreachable();
   if (load<u32>(atTag) == 0) insert(table, key, node as u32);
   else store<u32>(atTag, node as u32);
   const first = childOf(parent);
@@ -158,7 +158,7 @@ function link(tree: usize, parent: usize, node: usize): void {
 function unlink(tree: usize, node: usize): void {
   const parent = parentOf(node);
   const table = load<u32>(tree, CHILDREN);
-  if (find(table, 0, childKey(parent, tokensAt(node, 0))) != 0) removeFound(table);
+  if (find(table, NARROW, childKey(parent, tokensAt(node, 0))) != 0) removeFound(table);
   const next = nextOf(node);
   const previous = load<u32>(node, 28) as usize;
   if (next != 0) store<u32>(next, previous as u32, 28);

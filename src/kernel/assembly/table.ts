@@ -1,27 +1,34 @@
-// Tables of u64 keys, each with a u32 tag (a count or a state; 0 is no entry) and, in a wide table,
-// a u64 value, in a half wide one a u32. Open addressing with linear probing and deletion by shifting back, so that a table
-// that lives for months holds no tombstones.
+// Tables of u64 keys, each with a u32 tag (a count or a state; 0 is no entry) and a value: a u32, or in a wide
+// table a u64.
+//
+// An entry lies in its home bucket or, where that is full, in one of those after it, all between being full. A bucket
+// is one cache line (two in a wide table), so that nearly every look-up and removal waits for memory once, and its
+// four slots are compared together. What is removed is filled from behind at once: a table that lives
+// for months holds no tombstones.
 //
 // A table is 64 segments that grow on their own: one growth moves 1/64 of the entries, which keeps
 // the event loop's longest pause short at millions of entries.
 //
-// header      segment descriptor (16 bytes)      segment block, capacity c
-// [0] entries [0] block pointer                  keys   c * 8
-// [4] wide    [4] capacity shift; 0 = no block   values c * 8   (c * 4 where half wide)
-// [8..]       [8] entries                        tags   c * 4
+// header      segment descriptor (16 bytes)      bucket (64 bytes, 128 in a wide table), 4 slots
+// [0] entries [0] block pointer; 0 = no block    [0]  keys    4 u64
+// [4] wide    [4] shift of its bucket count      [32] tags    4 u32, 0 = empty
+// [8..]       [8] entries                        [48] values  4 u32, or [64] 4 u64
 
 import { allocate, blockShift, release } from './memory';
 import { mix } from './mix';
 
-/** Values of 8 bytes, and of 4. */
+export const NARROW: u32 = 0;
 export const WIDE: u32 = 1;
-export const HALF_WIDE: u32 = 2;
 
+const TAGS: usize = 32;
 const SEGMENTS: usize = 64;
 const SEGMENT_BYTES: usize = 16;
 const HEADER_BYTES: usize = 8;
 const TABLE_BYTES: usize = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
-const FIRST_CAPACITY_SHIFT: u32 = 4;
+const SLOTS: usize = 4;
+const ALL_SLOTS: u32 = 15;
+/** Entries of a segment before it grows, over its buckets. */
+const MOST_IN_BUCKET: u32 = 3;
 
 // @ts-ignore: decorator
 @inline
@@ -29,29 +36,43 @@ function segmentOf(table: usize, hash: u64): usize {
   return table + HEADER_BYTES + ((hash >> 58) as usize) * SEGMENT_BYTES;
 }
 
+/** Shift of a bucket's bytes. */
 // @ts-ignore: decorator
 @inline
-function slotBytes(wide: u32): u32 {
-  return 12 + valueBytes(wide);
+function bucketShift(wide: u32): u32 {
+  return 6 + wide;
 }
 
 // @ts-ignore: decorator
 @inline
-function valueBytes(wide: u32): u32 {
-  return wide == WIDE ? 8 : wide == HALF_WIDE ? 4 : 0;
+function valueAt(bucket: usize, slot: usize, wide: u32): usize {
+  return wide == WIDE ? bucket + 64 + (slot << 3) : bucket + 48 + (slot << 2);
+}
+
+/** The slots of a bucket that are empty, a bit each. */
+// @ts-ignore: decorator
+@inline
+function emptySlots(bucket: usize): u32 {
+  return i32x4.bitmask(i32x4.eq(v128.load(bucket, TAGS), i32x4.splat(0)));
+}
+
+/** The slots of a bucket that have `key`, empty ones included. */
+// @ts-ignore: decorator
+@inline
+function slotsWith(bucket: usize, key: u64): u32 {
+  const wanted = i64x2.splat(key);
+  const first = i64x2.bitmask(i64x2.eq(v128.load(bucket), wanted));
+  return first | (i64x2.bitmask(i64x2.eq(v128.load(bucket, 16), wanted)) << 2);
 }
 
 // @ts-ignore: decorator
 @inline
-function tagsOf(block: usize, shift: u32, wide: u32): usize {
-  return block + (((8 + valueBytes(wide)) as usize) << shift);
-}
-
-// @ts-ignore: decorator
-@inline
-function copyValue(to: usize, slot: usize, from: usize, fromSlot: usize, wide: u32): void {
-  if (wide == WIDE) store<u64>(to + (slot << 3), load<u64>(from + (fromSlot << 3)));
-  else if (wide == HALF_WIDE) store<u32>(to + (slot << 2), load<u32>(from + (fromSlot << 2)));
+function copySlot(to: usize, toSlot: usize, from: usize, slot: usize, wide: u32): void {
+  store<u64>(to + (toSlot << 3), load<u64>(from + (slot << 3)));
+  store<u32>(to + (toSlot << 2), load<u32>(from + (slot << 2), TAGS), TAGS);
+  const value = valueAt(from, slot, wide);
+  if (wide == WIDE) store<u64>(valueAt(to, toSlot, wide), load<u64>(value));
+  else store<u32>(valueAt(to, toSlot, wide), load<u32>(value));
 }
 
 export function newTable(wide: u32): usize {
@@ -66,8 +87,8 @@ export function clearTable(table: usize): void {
   const wide = load<u32>(table, 4);
   for (let i: usize = 0; i < SEGMENTS; i++) {
     const segment = table + HEADER_BYTES + i * SEGMENT_BYTES;
-    const shift = load<u32>(segment, 4);
-    if (shift != 0) release(load<u32>(segment), blockShift(slotBytes(wide) << shift));
+    const block = load<u32>(segment) as usize;
+    if (block != 0) release(block, load<u32>(segment, 4) + bucketShift(wide));
     memory.fill(segment, 0, SEGMENT_BYTES);
   }
   store<u32>(table, 0);
@@ -78,37 +99,37 @@ export function freeTable(table: usize): void {
   release(table, blockShift(TABLE_BYTES as u32));
 }
 
-/** Slot that holds `key`, or the empty one where it belongs. The segment has a block. */
-// @ts-ignore: decorator
-@inline
-function probe(block: usize, tags: usize, mask: usize, hash: u64, key: u64): usize {
-  let slot = (hash as usize) & mask;
-  while (load<u32>(tags + (slot << 2)) != 0 && load<u64>(block + (slot << 3)) != key) {
-    slot = (slot + 1) & mask;
-  }
-  return slot;
-}
-
 // What the last find() or claim() came to rest on: AssemblyScript returns one value only.
 let atSegment: usize = 0;
+let atBucket: usize = 0;
 let atSlot: usize = 0;
-let atKey: usize = 0;
 export let atTag: usize = 0;
 export let atValue: usize = 0;
 
+/** Comes to rest on the entry of `key`, or on the empty slot where it belongs. The segment has a block. */
 // @ts-ignore: decorator
 @inline
 function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
   const block = load<u32>(segment) as usize;
-  const shift = load<u32>(segment, 4);
-  const tags = tagsOf(block, shift, wide);
-  const slot = probe(block, tags, ((1 as usize) << shift) - 1, hash, key);
+  const mask = ((1 as usize) << load<u32>(segment, 4)) - 1;
+  let index = (hash as usize) & mask;
+  let bucket: usize;
+  let slots: u32;
+  while (true) {
+    bucket = block + (index << bucketShift(wide));
+    const empty = emptySlots(bucket);
+    slots = slotsWith(bucket, key) & ~empty;
+    if (slots != 0) break;
+    slots = empty;
+    if (slots != 0) break;
+    index = (index + 1) & mask;
+  }
+  const slot = ctz(slots) as usize;
   atSegment = segment;
+  atBucket = bucket;
   atSlot = slot;
-  atKey = block + (slot << 3);
-  atTag = tags + (slot << 2);
-  if (wide == WIDE) atValue = block + ((8 as usize) << shift) + (slot << 3);
-  if (wide == HALF_WIDE) atValue = block + ((8 as usize) << shift) + (slot << 2);
+  atTag = bucket + TAGS + (slot << 2);
+  atValue = valueAt(bucket, slot, wide);
   return load<u32>(atTag);
 }
 
@@ -118,7 +139,7 @@ function rest(segment: usize, wide: u32, hash: u64, key: u64): u32 {
 export function find(table: usize, wide: u32, key: u64): u32 {
   const hash = mix(key);
   const segment = segmentOf(table, hash);
-  if (load<u32>(segment, 4) == 0) return 0;
+  if (load<u32>(segment) == 0) return 0;
   return rest(segment, wide, hash, key);
 }
 
@@ -137,7 +158,7 @@ export function claim(table: usize, wide: u32, key: u64): bool {
 // @ts-ignore: decorator
 @inline
 export function insert(table: usize, key: u64, tag: u32): void {
-  store<u64>(atKey, key);
+  store<u64>(atBucket + (atSlot << 3), key);
   store<u32>(atTag, tag);
   store<u32>(atSegment, load<u32>(atSegment, 8) + 1, 8);
   store<u32>(table, load<u32>(table) + 1);
@@ -146,73 +167,68 @@ export function insert(table: usize, key: u64, tag: u32): void {
 function grow(segment: usize, wide: u32): bool {
   const oldShift = load<u32>(segment, 4);
   const oldBlock = load<u32>(segment) as usize;
-  const shift = oldShift == 0 ? FIRST_CAPACITY_SHIFT : oldShift + 1;
-  const block = allocate(blockShift(slotBytes(wide) << shift));
+  const shift = oldBlock == 0 ? 0 : oldShift + 1;
+  const bytesShift = shift + bucketShift(wide);
+  const block = allocate(bytesShift);
   if (block == 0) return false;
-  const tags = tagsOf(block, shift, wide);
-  memory.fill(tags, 0, (4 as usize) << shift);
-  const mask = ((1 as usize) << shift) - 1;
-  if (oldShift != 0) {
-    const oldTags = tagsOf(oldBlock, oldShift, wide);
-    const oldCapacity = (1 as usize) << oldShift;
-    const values = block + ((8 as usize) << shift);
-    const oldValues = oldBlock + ((8 as usize) << oldShift);
-    for (let i: usize = 0; i < oldCapacity; i++) {
-      const tag = load<u32>(oldTags + (i << 2));
-      if (tag == 0) continue;
-      const key = load<u64>(oldBlock + (i << 3));
-      const slot = probe(block, tags, mask, mix(key), key);
-      store<u64>(block + (slot << 3), key);
-      store<u32>(tags + (slot << 2), tag);
-      copyValue(values, slot, oldValues, i, wide);
-    }
-    release(oldBlock, blockShift(slotBytes(wide) << oldShift));
-  }
+  memory.fill(block, 0, (1 as usize) << bytesShift);
   store<u32>(segment, block as u32);
   store<u32>(segment, shift, 4);
+  if (oldBlock == 0) return true;
+  const oldEnd = oldBlock + ((1 as usize) << (oldShift + bucketShift(wide)));
+  for (let old = oldBlock; old < oldEnd; old += (1 as usize) << bucketShift(wide)) {
+    for (let slot: usize = 0; slot < SLOTS; slot++) {
+      if (load<u32>(old + (slot << 2), TAGS) == 0) continue;
+      const key = load<u64>(old + (slot << 3));
+      rest(segment, wide, mix(key), key);
+      copySlot(atBucket, atSlot, old, slot, wide);
+    }
+  }
+  release(oldBlock, oldShift + bucketShift(wide));
   return true;
 }
 
-/**
- * Makes room for one more entry in a segment at half of its capacity: at three quarters a removal moves
- * twice as many entries back.
- */
+/** Makes room for one more entry in a segment. */
 // @ts-ignore: decorator
 @inline
 function reserve(segment: usize, wide: u32): bool {
-  const shift = load<u32>(segment, 4);
   const entries = load<u32>(segment, 8);
-  if (shift != 0 && (entries + 1) * 2 <= 1 << shift) return true;
+  if (load<u32>(segment) != 0 && entries < MOST_IN_BUCKET << load<u32>(segment, 4)) return true;
   return grow(segment, wide);
 }
 
-/** Empties the slot that find() came to rest on and moves later entries of its run back over it. */
+/** Empties the slot that find() came to rest on, and fills it with what lies further from home than it has to. */
 export function removeFound(table: usize): void {
   const segment = atSegment;
-  let empty = atSlot;
-  const wide = load<u32>(table, 4);
-  const block = load<u32>(segment) as usize;
-  const shift = load<u32>(segment, 4);
-  const tags = tagsOf(block, shift, wide);
-  const values = block + ((8 as usize) << shift);
-  const mask = ((1 as usize) << shift) - 1;
-  let slot = empty;
-  while (true) {
-    slot = (slot + 1) & mask;
-    const tag = load<u32>(tags + (slot << 2));
-    if (tag == 0) break;
-    const key = load<u64>(block + (slot << 3));
-    const home = (mix(key) as usize) & mask;
-    // An entry whose home lies behind the hole would be lost if it moved into the hole.
-    if (((slot - home) & mask) < ((slot - empty) & mask)) continue;
-    store<u64>(block + (empty << 3), key);
-    store<u32>(tags + (empty << 2), tag);
-    copyValue(values, empty, values, slot, wide);
-    empty = slot;
-  }
-  store<u32>(tags + (empty << 2), 0);
   store<u32>(segment, load<u32>(segment, 8) - 1, 8);
   store<u32>(table, load<u32>(table) - 1);
+  if (emptySlots(atBucket) == 0) fillHole(segment, load<u32>(table, 4));
+  store<u32>(atBucket + (atSlot << 2), 0, TAGS);
+}
+
+/** Moves strayed entries over the slot at rest in a full bucket; what is at rest after it is to be emptied. */
+function fillHole(segment: usize, wide: u32): void {
+  const block = load<u32>(segment) as usize;
+  const mask = ((1 as usize) << load<u32>(segment, 4)) - 1;
+  let hole = (atBucket - block) >> bucketShift(wide);
+  let index = hole;
+  while (true) {
+    index = (index + 1) & mask;
+    const bucket = block + (index << bucketShift(wide));
+    const empty = emptySlots(bucket);
+    for (let slots = ~empty & ALL_SLOTS; slots != 0; slots &= slots - 1) {
+      const slot = ctz(slots) as usize;
+      const home = mix(load<u64>(bucket + (slot << 3))) as usize;
+      // What is at home behind the hole would be lost in it.
+      if (((index - home) & mask) < ((index - hole) & mask)) continue;
+      copySlot(atBucket, atSlot, bucket, slot, wide);
+      atBucket = bucket;
+      atSlot = slot;
+      hole = index;
+      break;
+    }
+    if (empty != 0) return;
+  }
 }
 
 /** Tag of a key, 0 where there is no entry. */
