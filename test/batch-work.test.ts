@@ -19,7 +19,7 @@ const LEAST = 0.5;
 type Figures = Readonly<Record<string, number>>;
 
 interface Work {
-  readonly stream: 'decode' | 'prefill';
+  readonly stream: 'decode' | 'prefill' | 'live';
   readonly batchesATurn: number;
   readonly calls: Figures;
   readonly bytes: Figures;
@@ -66,6 +66,13 @@ const WORK: readonly Work[] = [
       treeRemove: 1,
     },
     bytes: { heap: 3540, buffers: 9560 },
+  },
+  {
+    // As decode, among so many blocks that tables are large.
+    stream: 'live',
+    batchesATurn: 1,
+    calls: { ...DECODE_CALLS, lookAhead: 1, treeLookAhead: 1 },
+    bytes: { heap: 3540, buffers: 3480 },
   },
 ];
 

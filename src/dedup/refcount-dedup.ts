@@ -36,6 +36,12 @@ export class RefcountDedup implements Stage<PlacementEvent, PlacementEvent> {
     this.#metrics = metrics;
   }
 
+  /** Nearly all batches are of one rank and tier; where not, the rest is looked up in vain. */
+  lookAhead(batch: readonly PlacementEvent[]): void {
+    const first = batch[0];
+    if (first !== undefined) this.#tables.get(first.dpRank, first.storageTier)?.lookAhead(batch);
+  }
+
   push(event: PlacementEvent, out: PlacementEvent[]): void {
     if (event.type === 'stored') this.#count(event);
     else if (event.type === 'cleared') this.#forgetRank(event.dpRank);

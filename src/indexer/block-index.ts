@@ -41,6 +41,12 @@ export class BlockIndex {
     this.#metrics = metrics;
   }
 
+  /** Before the events of a batch are applied; those of the first one's rank and tier are faster for it. */
+  lookAhead(batch: readonly PlacementEvent[]): void {
+    const first = batch[0];
+    if (first !== undefined) this.#tiers.get(first.dpRank, first.storageTier)?.lookAhead(batch);
+  }
+
   apply(event: PlacementEvent): void {
     if (event.type === 'cleared') this.#clearRank(event.dpRank);
     else if (event.type === 'stored') this.#store(event);

@@ -61,6 +61,7 @@ export class LocalIndexer implements RecoveryIndex {
 
   record(batch: RouterBatch): void {
     this.ring.push(batch);
+    this.blocks.lookAhead(batch.events);
     for (const event of batch.events) {
       this.blocks.apply(event);
       // What a clear took is not undone by the events after it.

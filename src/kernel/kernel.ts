@@ -86,6 +86,8 @@ interface KernelExports {
   freeTable(table: number): void;
   countStored(table: number, list: number, count: number, maxEntries: number): number;
   releaseRemoved(table: number, list: number, count: number): number;
+  readonly LOOKED_AHEAD_FROM: { readonly value: number };
+  lookAhead(table: number, keys: number, count: number): void;
   tagOf(table: number, low: number, high: number): number;
   namespaceOf(table: number, low: number, high: number, out: number): number;
   markNamespace(
@@ -109,6 +111,7 @@ interface KernelExports {
     count: number,
     maxLive: number,
   ): number;
+  treeLookAhead(tree: number, keys: number, count: number): void;
   treeRemove(tree: number, hashes: number, count: number): void;
   treeMatch(tree: number, tokens: number, count: number, out: number): number;
   newTier(): number;

@@ -9,6 +9,7 @@
  */
 import type { EventTemplate, StoreFields } from './encode-buffer.ts';
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
+import { keysAddress, LOOKED_AHEAD_FROM, listKeys, type NamedBlocks } from './look-ahead.ts';
 import type { U64List } from './u64-list.ts';
 
 /** Most bytes of one event that a dump writes. */
@@ -35,6 +36,8 @@ export interface RouterTier {
   readonly size: number;
   /** Applies a store of at most `maxBlocks` in all; returns how many blocks that kept out. */
   store(event: StoreFields, tokensHashes: U64List, maxBlocks: number): number;
+  /** Reads where the first block of each event is held, and what it follows on. */
+  lookAhead(events: readonly NamedBlocks[]): void;
   remove(hashes: U64List): void;
   clear(): void;
   /** Ends the tier's life; nothing may be called after it. */
@@ -86,6 +89,11 @@ export class DeviceTree implements RouterTier {
     );
     views.refresh();
     return refused;
+  }
+
+  lookAhead(events: readonly NamedBlocks[]): void {
+    if (this.size < LOOKED_AHEAD_FROM) return;
+    wasm.treeLookAhead(this.#tree, keysAddress, listKeys(events, true));
   }
 
   remove(hashes: U64List): void {
@@ -150,6 +158,11 @@ export class EdgeTier implements RouterTier {
     );
     views.refresh();
     return refused;
+  }
+
+  lookAhead(events: readonly NamedBlocks[]): void {
+    if (this.size < LOOKED_AHEAD_FROM) return;
+    wasm.lookAhead(views.u32[this.#tier >>> 2] as number, keysAddress, listKeys(events, false));
   }
 
   remove(hashes: U64List): void {

@@ -6,6 +6,7 @@
  *          entry, 43 to 85 in NamespaceTable; an empty table takes 2,048 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
+import { keysAddress, LOOKED_AHEAD_FROM, listKeys, type NamedBlocks } from './look-ahead.ts';
 import type { U64List } from './u64-list.ts';
 
 function newTable(wide: boolean): number {
@@ -52,6 +53,12 @@ export class RefcountTable extends KeyTable {
     const refused = wasm.countStored(this.table, hashes.address, hashes.length, maxEntries);
     views.refresh();
     return refused;
+  }
+
+  /** Reads where the first block of each event is counted. */
+  lookAhead(events: readonly NamedBlocks[]): void {
+    if (this.size < LOOKED_AHEAD_FROM) return;
+    wasm.lookAhead(this.table, keysAddress, listKeys(events, false));
   }
 
   /** Takes 1 for each hash and keeps in the list those that reach 0 or were never counted. */

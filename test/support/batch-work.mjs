@@ -1,8 +1,8 @@
 /**
- * What the data path does for a batch, counted and not timed, in a process of its own: a seeded stream (bench/streams.mjs)
- * from frames to messages, through a relay without sockets.
+ * What the data path does for a batch, counted and not timed, in a process of its own: a seeded stream (bench/streams.mjs,
+ * live-blocks.mjs) from frames to messages, through a relay without sockets.
  *
- *   node [--expose-gc ...] batch-work.mjs calls|bytes decode|prefill BATCHES_A_TURN
+ *   node [--expose-gc ...] batch-work.mjs calls|bytes decode|prefill|live BATCHES_A_TURN
  *
  * calls    of the kernel, by function
  * bytes    that it leaves on the JavaScript heap (`heap`) and in buffers (`buffers`), in code that is warm; stretches into
@@ -11,15 +11,26 @@
  * Says     a line of JSON: figures of one batch.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
+import { LiveBlocks } from '../../bench/live-blocks.mjs';
 import { median } from '../../bench/report.mjs';
 import { decodeStream, prefillStream } from '../../bench/streams.mjs';
 
-const STREAMS = { decode: decodeStream, prefill: prefillStream };
+/** So many blocks that tables are large: all are stored, and then some taken and others added. */
+const LIVE_BLOCKS = 50_000;
+
+function liveStream(batches) {
+  const live = new LiveBlocks(LIVE_BLOCKS);
+  const filling = [...live.fill()].map((frames) => ({ frames }));
+  return [...filling, ...live.steps(batches - filling.length)];
+}
+
+const STREAMS = { decode: decodeStream, prefill: prefillStream, live: liveStream };
 const STRETCHES = 9;
 /** Batches: until the compiler is done, and of a stretch. */
 const SIZES = {
   decode: { warmUp: 6400, stretch: 640 },
   prefill: { warmUp: 1920, stretch: 192 },
+  live: { warmUp: 6400, stretch: 640 },
 };
 
 const [measure, name, batchesATurn] = process.argv.slice(2);

@@ -1,11 +1,12 @@
 // Counts of u64 keys: a narrow table whose tags are the counts. Each call takes a whole list.
 
-import { claim, find, insert, NARROW, removeFound, atTag } from './table';
+import { claim, find, insert, lookAhead, NARROW, removeFound, atTag } from './table';
 
 /** Adds 1 to the count of each hash of a list, for at most `maxEntries` keys; returns how many were refused. */
 export function countStored(table: usize, list: usize, count: usize, maxEntries: u32): u32 {
   let refused: u32 = 0;
   const end = list + (count << 3);
+  lookAhead(table, list, count, 8);
   for (; list < end; list += 8) {
     const key = load<u64>(list);
     if (!claim(table, NARROW, key)) {
@@ -31,6 +32,7 @@ export function countStored(table: usize, list: usize, count: usize, maxEntries:
 export function releaseRemoved(table: usize, list: usize, count: usize): usize {
   const end = list + (count << 3);
   let keep = list;
+  lookAhead(table, list, count, 8);
   for (let at = list; at < end; at += 8) {
     const key = load<u64>(at);
     const tag = find(table, NARROW, key);

@@ -16,10 +16,11 @@ export { readEvents } from './events';
 export { readBigrams, readHashes, readTokens } from './msgpack';
 export { addText } from './texts';
 export { putBlocks } from './encode';
-export { clearTable, freeTable, newTable } from './table';
+export { clearTable, freeTable, LOOKED_AHEAD_FROM, newTable } from './table';
 export { countStored, releaseRemoved } from './counts';
 export { forgetAmbiguous, forgetNamespace, markUnsalted } from './namespaces';
 export { freeTree, newTree, treeClear, treeMatch, treeRemove } from './router-tree';
+export { treeLookAhead } from './names';
 export { clearTier, freeTier, newTier, tierRemove } from './lower-tier';
 export { dumpedEvents, startTierDump, startTreeDump, tierDumpEnded, treeDumpEnded } from './dump';
 
@@ -56,6 +57,10 @@ export function repeats(at: usize, count: usize, hasParent: u32, low: u32, high:
 
 export function putU64(at: usize, low: u32, high: u32): usize {
   return encode.putU64(at, u64Of(low, high));
+}
+
+export function lookAhead(handle: usize, keys: usize, count: usize): void {
+  table.lookAhead(handle, keys, count, 8);
 }
 
 export function tagOf(handle: usize, low: u32, high: u32): u32 {

@@ -5,9 +5,11 @@
 // stays while the block lies there, so that every block of a run is found by its hash unless the
 // run is MIXED or UNINDEXED. A node counts the entries that name it.
 
-import { claim, find, insert, NARROW, removeFound, atTag, atValue } from './table';
+import { claim, find, insert, lookAhead, NARROW, removeFound, atTag, atValue } from './table';
 import {
   ATTACHED,
+  BLOCK_SHIFT,
+  blockAt,
   childOf,
   clearFlag,
   has,
@@ -31,6 +33,9 @@ const PENDING: usize = 40;
 
 /** Nodes looked at below a node whose block has another hash. */
 const MAX_SEARCHED: u32 = 1024;
+
+/** Takes what treeLookAhead() reads, as `seen` of a table does. */
+let seen: u64 = 0;
 
 /** Where the last resolve() or contains() found the hash. */
 export let place: u32 = 0;
@@ -101,6 +106,7 @@ export function nameBlocks(
   hashes: usize,
   count: u32,
 ): void {
+  lookAhead(namesOf(tree), hashes, count, 8);
   for (let i: u32 = 0; i < count; i++) {
     const hash = load<u64>(hashes + ((i as usize) << 3));
     setName(tree, hash, node, liesAt(node, position + i, hash) ? position + i : NOWHERE);
@@ -131,6 +137,7 @@ export function forgetBlock(tree: usize, node: usize, position: u32): void {
 /** Takes the entries of a run of which nothing is held any more, in one go. */
 export function unindex(tree: usize, node: usize): void {
   const length = lengthOf(node);
+  lookAhead(namesOf(tree), blockAt(node, 0), length, 1 << BLOCK_SHIFT);
   for (let i: u32 = 0; i < length; i++) forgetBlock(tree, node, i);
   setFlag(node, UNINDEXED);
 }
@@ -199,6 +206,24 @@ export function contains(tree: usize, node: usize, hash: u64): bool {
   if ((find(namesOf(tree), NARROW, hash) as usize) != node) return false;
   place = load<u32>(atValue) & ~SILENT;
   return liesAt(node, place, hash);
+}
+
+/** Reads what `count` hashes name: first all entries, then all nodes, then the ends of all runs. The list is written over. */
+export function treeLookAhead(tree: usize, hashes: usize, count: usize): void {
+  const names = namesOf(tree);
+  lookAhead(names, hashes, count, 8);
+  const end = hashes + (count << 3);
+  let sum: u64 = 0;
+  for (let at = hashes; at < end; at += 8) {
+    const node = find(names, NARROW, load<u64>(at));
+    store<u32>(at, node);
+    if (node != 0) sum += lengthOf(node);
+  }
+  for (let at = hashes; at < end; at += 8) {
+    const node = load<u32>(at) as usize;
+    if (node != 0 && lengthOf(node) != 0) sum += hashAt(node, lengthOf(node) - 1);
+  }
+  seen = sum;
 }
 
 /** The node that has `hash` and is named by it, directly or above it; 0 where there is none. */

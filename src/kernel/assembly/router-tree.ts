@@ -136,6 +136,7 @@ function childKey(node: usize, tokensHash: u64): u64 {
 // @ts-ignore: decorator
 @inline
 function findChild(tree: usize, node: usize, tokensHash: u64): usize {
+  if (!has(node, WAS_PARENT)) return 0;
   return find(load<u32>(tree, CHILDREN), NARROW, childKey(node, tokensHash));
 }
 

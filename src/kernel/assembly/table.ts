@@ -231,6 +231,41 @@ function fillHole(segment: usize, wide: u32): void {
   }
 }
 
+/** A table with fewer entries lies in caches near the core: looking ahead would cost more than it saves. */
+export const LOOKED_AHEAD_FROM: u32 = 1 << 15;
+/** As many reads wait for memory together, at least, or looking ahead is not worth it. */
+const FEW: usize = 4;
+
+/** Where look-ups ahead leave what they read: a read whose value nobody takes need not be made. */
+let seen: u32 = 0;
+
+/** Bucket of a key, `after` its home. The segment has a block, or it is address 0. */
+// @ts-ignore: decorator
+@inline
+function bucketOf(table: usize, key: u64, after: usize): usize {
+  const hash = mix(key);
+  const segment = segmentOf(table, hash);
+  const mask = ((1 as usize) << load<u32>(segment, 4)) - 1;
+  const bucket = ((hash as usize) + after) & mask;
+  return (load<u32>(segment) as usize) + (bucket << bucketShift(NARROW));
+}
+
+/**
+ * Reads the buckets of many keys of a narrow table, `stride` bytes between two keys. The look-ups that follow find
+ * them in the cache: their waits for memory would come one after the other, those here overlap.
+ */
+export function lookAhead(table: usize, keys: usize, count: usize, stride: usize): void {
+  if (count < FEW || load<u32>(table) < LOOKED_AHEAD_FROM) return;
+  const end = keys + count * stride;
+  let sum: u32 = 0;
+  for (let at = keys; at < end; at += stride) sum += load<u32>(bucketOf(table, load<u64>(at), 0));
+  for (let at = keys; at < end; at += stride) {
+    const key = load<u64>(at);
+    if (emptySlots(bucketOf(table, key, 0)) == 0) sum += load<u32>(bucketOf(table, key, 1));
+  }
+  seen = sum;
+}
+
 /** Tag of a key, 0 where there is no entry. */
 export function tagOf(table: usize, key: u64): u32 {
   return find(table, load<u32>(table, 4), key);
