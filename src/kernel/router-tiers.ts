@@ -3,8 +3,8 @@
  * for the lower ones. Each call takes a whole event.
  *
  * Owns     kernel memory until `free()`.
- * Size     a device block 16 bytes in its run, which doubles, 21 to 43 for its name, and a share of its
- *          run's node (64, and 21 to 43 for its place); a lower block 32 and 43 to 85.
+ * Size     a device block 16 bytes in its run, which doubles, 26 to 51 for its name, and a share of its
+ *          run's node (64, and 26 to 51 for its place); a lower block 32 and 51 to 102.
  * Source   test/vectors/dynamo/router-index.jsonl
  */
 import type { EventTemplate, StoreFields } from './encode-buffer.ts';

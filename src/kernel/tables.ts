@@ -2,8 +2,8 @@
  * Tables keyed by u64 in kernel memory, each call over a whole list.
  *
  * Owns     kernel memory until `free()`.
- * Size     16 bytes a slot (32 in NamespaceTable), filled to between 3/8 and 3/4: 21 to 43 bytes an
- *          entry, 43 to 85 in NamespaceTable; an empty table takes 2,048 bytes.
+ * Size     16 bytes a slot (32 in NamespaceTable), filled to between 5/16 and 5/8: 26 to 51 bytes an
+ *          entry, 51 to 102 in NamespaceTable; an empty table takes 2,048 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
 import { keysAddress, LOOKED_AHEAD_FROM, listKeys, type NamedBlocks } from './look-ahead.ts';

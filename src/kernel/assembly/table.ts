@@ -27,8 +27,8 @@ const HEADER_BYTES: usize = 8;
 const TABLE_BYTES: usize = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
 const SLOTS: usize = 4;
 const ALL_SLOTS: u32 = 15;
-/** Entries of a segment before it grows, over its buckets. */
-const MOST_IN_BUCKET: u32 = 3;
+/** Entries for every two buckets before a segment grows: with more, too many buckets are full. */
+const MOST_IN_BUCKETS: u32 = 5;
 
 // @ts-ignore: decorator
 @inline
@@ -193,7 +193,7 @@ function grow(segment: usize, wide: u32): bool {
 @inline
 function reserve(segment: usize, wide: u32): bool {
   const entries = load<u32>(segment, 8);
-  if (load<u32>(segment) != 0 && entries < MOST_IN_BUCKET << load<u32>(segment, 4)) return true;
+  if (load<u32>(segment) != 0 && entries * 2 < MOST_IN_BUCKETS << load<u32>(segment, 4)) return true;
   return grow(segment, wide);
 }
 
