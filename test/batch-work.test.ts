@@ -68,7 +68,7 @@ const WORK: readonly Work[] = [
     bytes: { heap: 3540, buffers: 9560 },
   },
   {
-    // As decode, among so many blocks that tables are large.
+    // As decode, among so many blocks that tables outgrow the cache.
     stream: 'live',
     batchesATurn: 1,
     calls: { ...DECODE_CALLS, lookAhead: 1, treeLookAhead: 1 },

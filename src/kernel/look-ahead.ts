@@ -1,5 +1,5 @@
 /**
- * Look-ahead: the keys of a batch of events, which a large table reads at once before the events come one by one. A
+ * Look-ahead: the keys of a batch of events, which a table reads at once before the events come one by one. A
  * look-up waits for memory, and so would each of them; reads that stand next to each other wait together.
  *
  * Changes  nothing that is held, so which events are among them says nothing but how fast the others are.
@@ -14,8 +14,12 @@ const MAX_KEYS = 1024;
 /** Where the keys lie; the kernel may write over them. */
 export const keysAddress: number = allocateBlock(MAX_KEYS * 8).address;
 
-/** Smaller tables lie in the cache anyway. */
-export const LOOKED_AHEAD_FROM: number = wasm.LOOKED_AHEAD_FROM.value;
+const LOOKED_AHEAD_FROM = wasm.LOOKED_AHEAD_FROM.value;
+
+/** Whether the tables of all ranks together have outgrown the caches near the core. */
+export function looksAhead(): boolean {
+  return views.u8.length >= LOOKED_AHEAD_FROM;
+}
 
 /** What an event names. */
 export interface NamedBlocks {

@@ -6,7 +6,7 @@
  *          entry, 51 to 102 in NamespaceTable; an empty table takes 2,048 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
-import { keysAddress, LOOKED_AHEAD_FROM, listKeys, type NamedBlocks } from './look-ahead.ts';
+import { keysAddress, listKeys, looksAhead, type NamedBlocks } from './look-ahead.ts';
 import type { U64List } from './u64-list.ts';
 
 function newTable(wide: boolean): number {
@@ -57,7 +57,7 @@ export class RefcountTable extends KeyTable {
 
   /** Reads where the first block of each event is counted. */
   lookAhead(events: readonly NamedBlocks[]): void {
-    if (this.size < LOOKED_AHEAD_FROM) return;
+    if (!looksAhead()) return;
     wasm.lookAhead(this.table, keysAddress, listKeys(events, false));
   }
 

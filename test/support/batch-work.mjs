@@ -15,8 +15,8 @@ import { LiveBlocks } from '../../bench/live-blocks.mjs';
 import { median } from '../../bench/report.mjs';
 import { decodeStream, prefillStream } from '../../bench/streams.mjs';
 
-/** So many blocks that tables are large: all are stored, and then some taken and others added. */
-const LIVE_BLOCKS = 50_000;
+/** So many blocks that tables outgrow the cache: all are stored, and then some taken and others added. */
+const LIVE_BLOCKS = 100_000;
 
 function liveStream(batches) {
   const live = new LiveBlocks(LIVE_BLOCKS);

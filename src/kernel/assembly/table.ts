@@ -231,8 +231,8 @@ function fillHole(segment: usize, wide: u32): void {
   }
 }
 
-/** A table with fewer entries lies in caches near the core: looking ahead would cost more than it saves. */
-export const LOOKED_AHEAD_FROM: u32 = 1 << 15;
+/** Bytes of kernel memory: less lies in caches near the core, where looking ahead costs more than it saves. */
+export const LOOKED_AHEAD_FROM: u32 = 1 << 23;
 /** As many reads wait for memory together, at least, or looking ahead is not worth it. */
 const FEW: usize = 4;
 
@@ -255,7 +255,7 @@ function bucketOf(table: usize, key: u64, after: usize): usize {
  * them in the cache: their waits for memory would come one after the other, those here overlap.
  */
 export function lookAhead(table: usize, keys: usize, count: usize, stride: usize): void {
-  if (count < FEW || load<u32>(table) < LOOKED_AHEAD_FROM) return;
+  if (count < FEW || (memory.size() as u32) < LOOKED_AHEAD_FROM >> 16) return;
   const end = keys + count * stride;
   let sum: u32 = 0;
   for (let at = keys; at < end; at += stride) sum += load<u32>(bucketOf(table, load<u64>(at), 0));
