@@ -42,6 +42,11 @@ export class ChunkCutter {
     return blocksOf(chunkHashes, factor);
   }
 
+  /** Whether a hash that is removed there may be a chunk's. */
+  hasChunks(dpRank: number, tier: StorageTier): boolean {
+    return tier === 'host_pinned' && this.#tables.tablesOf(dpRank) !== undefined;
+  }
+
   /** The hashes of a remove with those of chunks replaced by their blocks'. */
   expandRemoved(dpRank: number, tier: StorageTier, blockHashes: U64List): U64List {
     const factors = this.#tables.tablesOf(dpRank);

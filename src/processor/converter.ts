@@ -16,7 +16,11 @@ import type { U64Words } from '../kernel/xxh3.ts';
 import { type Compat, diverges } from '../protocol/compat.ts';
 import type { MmInfo } from '../protocol/multimodal.ts';
 import type { RawEvent } from '../protocol/native-batch.ts';
-import { PlacementEvent, type PlacementEventType } from '../protocol/placement-event.ts';
+import {
+  type PlacementBatch,
+  PlacementEvent,
+  type PlacementEventType,
+} from '../protocol/placement-event.ts';
 import type { StorageTier } from '../protocol/storage-tier.ts';
 import { ChunkCutter } from './chunk-cutter.ts';
 import { mmInfosOfExtraKeys } from './extra-key-texts.ts';
@@ -48,10 +52,11 @@ export class Converter {
     this.#chunks = new ChunkCutter(options.maxTrackedBlocks);
   }
 
-  convert(event: RawEvent, context: EventContext): PlacementEvent {
-    if (event.type === 'stored') return this.#convertStored(event, context);
-    if (event.type === 'removed') return this.#convertRemoved(event, context);
-    return this.clear(context.dpRank, context.arrivedAtMs);
+  /** Appends what `event` comes to: one event; removes that were read as one are several where the rank holds chunks. */
+  convert(event: RawEvent, context: EventContext, out: PlacementBatch): void {
+    if (event.type === 'stored') out.push(this.#convertStored(event, context));
+    else if (event.type === 'removed') this.#convertRemoved(event, context, out);
+    else out.push(this.clear(context.dpRank, context.arrivedAtMs));
   }
 
   clear(dpRank: number, arrivedAtMs: number): PlacementEvent {
@@ -63,10 +68,23 @@ export class Converter {
     this.#chunks.free();
   }
 
-  #convertRemoved(event: RawEvent, context: EventContext): PlacementEvent {
+  #convertRemoved(event: RawEvent, context: EventContext, out: PlacementBatch): void {
     const { dpRank, storageTier } = context;
+    const { eventCount } = event;
     const hashes = event.blockHashes ?? new U64List(0);
-    return placement('removed', context, this.#chunks.expandRemoved(dpRank, storageTier, hashes));
+    const chunks = this.#chunks;
+    if (eventCount === 1 || !chunks.hasChunks(dpRank, storageTier)) {
+      const blocks = chunks.expandRemoved(dpRank, storageTier, hashes);
+      const removed = placement('removed', context, blocks);
+      removed.eventCount = eventCount;
+      out.push(removed);
+      return;
+    }
+    // A chunk is several blocks: behind this nobody could tell where a remove ends.
+    for (let index = 0; index < eventCount; index++) {
+      const blocks = chunks.expandRemoved(dpRank, storageTier, hashes.slice(index, 1));
+      out.push(placement('removed', context, blocks));
+    }
   }
 
   #convertStored(event: RawEvent, context: EventContext): PlacementEvent {

@@ -60,14 +60,7 @@ export class Normalizer {
     const out: PlacementBatch = [];
     this.#countDropped(batch);
     if (batch.isEngineUnsupported) this.#metrics.isEngineUnsupported = true;
-    for (const event of batch.events) {
-      const placement = this.#accept(dpRank, event, batch.arrivedAtMs);
-      if (placement === null) continue;
-      placement.rawEventId = this.#nextRawEventId;
-      placement.eventCount = event.eventCount;
-      this.#nextRawEventId += event.eventCount;
-      out.push(placement);
-    }
+    for (const event of batch.events) this.#accept(dpRank, event, batch.arrivedAtMs, out);
     this.#countRun();
     return out;
   }
@@ -101,7 +94,8 @@ export class Normalizer {
     this.#metrics.droppedRemovals += dropped.removals;
   }
 
-  #accept(dpRank: number, event: RawEvent, arrivedAtMs: number): PlacementEvent | null {
+  /** Appends what is made of `event`, numbered: nothing where it is filtered. */
+  #accept(dpRank: number, event: RawEvent, arrivedAtMs: number, out: PlacementBatch): void {
     const metrics = this.#metrics;
     const filter = this.#filter;
     if (event.type !== this.#runType || event.medium !== this.#runMedium) {
@@ -116,7 +110,7 @@ export class Normalizer {
     if (reason !== null) {
       metrics.filtered[event.type][reason] += event.eventCount;
       this.#runFiltered += event.eventCount;
-      return null;
+      return;
     }
     if (event.type === 'stored') this.#countIgnoredFields(event);
     const context = this.#context;
@@ -124,10 +118,18 @@ export class Normalizer {
     context.storageTier = filter.storageTier;
     context.namespace = filter.namespace;
     context.arrivedAtMs = arrivedAtMs;
-    const placement = this.#converter.convert(event, context);
+    const first = out.length;
+    this.#converter.convert(event, context, out);
+    for (let index = first; index < out.length; index++) {
+      this.#note(event, out[index] as PlacementEvent);
+    }
+  }
+
+  #note(event: RawEvent, placement: PlacementEvent): void {
+    placement.rawEventId = this.#nextRawEventId;
+    this.#nextRawEventId += placement.eventCount;
     if (placement.type === 'stored') this.#noteBlockSize(event, placement.blockCount);
-    if (placement.type === 'cleared') metrics.noteClear('engine');
-    return placement;
+    if (placement.type === 'cleared') this.#metrics.noteClear('engine');
   }
 
   #countRun(): void {
