@@ -1,6 +1,8 @@
 /** The subscriber against peers that no publisher of libzmq is: hostile, broken, old, frozen. */
 
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Push } from 'zeromq';
 import { ZmtpLink } from '../../src/connections/zmtp/zmtp-link.ts';
@@ -271,6 +273,9 @@ test('A link reads nothing while it may not, its peer has to wait, and nothing i
   expect(topics).toEqual(Array.from({ length: COUNT }, (_, index) => String(index)));
 });
 
+/** What is read at once, at most. */
+const SLAB_BYTES = (1 << 18) + (1 << 12);
+
 /** Of what a peer has sent, more than the kernel and a reader's slab hold. */
 const ON_THE_WAY_BYTES = 20 << 20;
 
@@ -331,4 +336,56 @@ test('A turn ends after a while, and what waits keeps its order', async () => {
   const numbers = Array.from({ length: COUNT }, (_, index) => String(index));
   expect(told.slice(0, COUNT + 2)).toEqual([true, ...numbers, false]);
   expect(Math.max(...turns.values())).toBeLessThanOrEqual(64);
+});
+
+/** A publisher on a thread of its own, which sends `OPENING` and then `chunk` for ever. */
+async function floodOf(chunk: Buffer): Promise<number> {
+  const program = `
+    const { createServer } = require('node:net');
+    const { parentPort, workerData: { opening, chunk } } = require('node:worker_threads');
+    const server = createServer((socket) => {
+      const more = () => socket.writable && socket.write(chunk, more);
+      socket.on('error', () => undefined);
+      socket.resume();
+      socket.write(opening, more);
+    });
+    server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+  const worker = new Worker(program, { eval: true, workerData: { opening: OPENING, chunk } });
+  onTestFinished(async () => void (await worker.terminate()));
+  const [port] = await once(worker, 'message');
+  return port as number;
+}
+
+test.each([
+  ['commands', wireCommand('')],
+  ['messages of other topics', wireMessage(Buffer.from('other'))],
+])('What is not passed on ends a turn as well: %s', async (_, bytes) => {
+  const port = await floodOf(Buffer.alloc(1 << 20, bytes));
+  let turn = 0;
+  let immediate = setImmediate(function next() {
+    turn++;
+    immediate = setImmediate(next);
+  });
+  const steps = new Map<number, number>();
+  const link = new ZmtpLink({
+    address: { host: '127.0.0.1', port, family: 4 },
+    topic: Buffer.from('kv'),
+    maxMessageBytes: 1 << 20,
+    times: TIMES,
+    canTake: () => {
+      steps.set(turn, (steps.get(turn) ?? 0) + 1);
+      return true;
+    },
+    onReady: () => undefined,
+    onMessage: () => undefined,
+    onEnd: () => undefined,
+  });
+  onTestFinished(() => {
+    clearImmediate(immediate);
+    link.close();
+  });
+  await pause(2000);
+  const slabs = Math.max(...steps.values()) / (SLAB_BYTES / bytes.length);
+  expect(slabs).toBeGreaterThan(0.5);
+  expect(slabs).toBeLessThan(1.1);
 });

@@ -31,6 +31,7 @@ const FIRST_SLAB_BYTES = 1 << 13;
 const SLAB_BYTES = 1 << 18;
 /** Less is not worth a read. */
 const MIN_ROOM_BYTES = 1 << 12;
+const MAX_ROOM_BYTES = SLAB_BYTES + MIN_ROOM_BYTES;
 /** Announced bytes that are believed at once. */
 const TRUSTED_BYTES = 1 << 20;
 /** For the frames of a message beside its largest. */
@@ -67,7 +68,7 @@ export class FrameReader {
     this.#maxMessageBytes = maxMessageBytes;
   }
 
-  /** Where the next bytes go, until it is called again; never empty. */
+  /** Where the next bytes go, until it is called again: never empty, and no more than can be looked through in a turn. */
   room(): Buffer {
     const kept = this.#end - this.#start;
     const missing = this.#needed - kept;
@@ -81,7 +82,7 @@ export class FrameReader {
       this.#start = 0;
       this.#end = kept;
     }
-    return this.#slab.subarray(this.#end);
+    return this.#slab.subarray(this.#end, this.#end + MAX_ROOM_BYTES);
   }
 
   add(byteCount: number): void {

@@ -2,7 +2,8 @@
  * ZmtpLink: one connection of a subscriber to a publisher, from connect to its end.
  *
  * Out      onReady once the handshake is done, messages of the topic, onEnd once, and nothing behind it.
- * Reads    while canTake() allows it, else the peer has to wait; resume() goes on where it stopped.
+ * Reads    while canTake() allows it, else the peer has to wait; resume() goes on where it stopped. One full
+ *          read a turn of the event loop: libuv would go on 31 times, be it with commands that nobody sees.
  * Ends     on a lost connection; where the handshake is not done in time; where nothing comes behind a PING; and as
  *          `breach` where the peer breaks the protocol, is no publisher, or sends more than it may.
  * Owns     its socket and timers.
@@ -47,6 +48,9 @@ export class ZmtpLink {
   #state: 'greeting' | 'handshake' | 'ready' | 'ended' = 'greeting';
   #peerMinor = 0;
   #isPaused = false;
+  /** Its turn is over, the next one goes on. */
+  #isResting = false;
+  #roomBytes = 0;
   #handshakeTimer: NodeJS.Timeout | undefined;
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -62,9 +66,11 @@ export class ZmtpLink {
       keepAlive: true,
       keepAliveInitialDelay: options.times.heartbeatTimeoutMs,
       onread: {
-        buffer: () => this.#reader.room(),
+        buffer: () => this.#room(),
         callback: (byteCount) => {
+          const isFull = byteCount === this.#roomBytes;
           this.#take(byteCount);
+          if (isFull) this.#rest();
           return true;
         },
       },
@@ -79,7 +85,7 @@ export class ZmtpLink {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#read();
-    if (!this.#isPaused && this.#state !== 'ended') this.#socket.resume();
+    this.#goOn();
   }
 
   /** Without a word to onEnd. */
@@ -185,6 +191,26 @@ export class ZmtpLink {
   #pause(): void {
     this.#isPaused = true;
     this.#socket.pause();
+  }
+
+  #rest(): void {
+    if (this.#isResting || this.#state === 'ended') return;
+    this.#isResting = true;
+    this.#socket.pause();
+    setImmediate(() => {
+      this.#isResting = false;
+      this.#goOn();
+    });
+  }
+
+  #goOn(): void {
+    if (!this.#isPaused && !this.#isResting && this.#state !== 'ended') this.#socket.resume();
+  }
+
+  #room(): Buffer {
+    const room = this.#reader.room();
+    this.#roomBytes = room.length;
+    return room;
   }
 }
 

@@ -168,3 +168,17 @@ test('FrameReader takes memory as bytes arrive, not as they are announced', () =
     expect(reader.room().buffer.byteLength).toBeLessThan(2 * received + (2 << 20));
   }
 });
+
+test('FrameReader takes no more in one read where a message is large', () => {
+  const reader = new FrameReader(1 << 28);
+  reader.room().set(lengthHead(2, 1n << 28n));
+  reader.add(9);
+  for (let received = 9; received < 1 << 24; ) {
+    expect(reader.next()).toBe('partial');
+    const { length } = reader.room();
+    expect(length).toBeGreaterThan(0);
+    expect(length).toBeLessThanOrEqual((1 << 18) + (1 << 12));
+    reader.add(length);
+    received += length;
+  }
+});
