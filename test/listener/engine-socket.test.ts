@@ -215,6 +215,18 @@ describe.each([
     expect(told[4]).toMatch(/^\d+:c$/);
   });
 
+  test('passes on at its end one that takes many reads', async () => {
+    const bytes = 24 << 20;
+    const endpoint = await freeEndpoint(transport)();
+    const engine = await publisher(endpoint);
+    const { told, socket } = await listen(endpoint, { maxMessageBytes: bytes });
+    await engine.subscribed();
+    await engine.send(batch(0, 'a'.repeat(bytes)));
+    for (const startMs = performance.now(); performance.now() - startMs < 300; );
+    await socket.drain(10_000);
+    expect(told).toEqual(['on', '0:aaaaaaaaaaaaaaaaaaaa']);
+  });
+
   test('keeps the link to an engine that wants answers to its heartbeats', async () => {
     const endpoint = await freeEndpoint(transport)();
     const engine = new XPublisher({ linger: 0, heartbeatInterval: 50, heartbeatTimeout: 200 });

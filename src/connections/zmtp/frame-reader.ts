@@ -94,6 +94,11 @@ export class FrameReader {
     return this.#slab.subarray(this.#at, this.#end);
   }
 
+  /** Of a message or command a part has come. */
+  get isPartial(): boolean {
+    return this.#end > this.#start;
+  }
+
   skip(byteCount: number): void {
     this.#at += byteCount;
     this.#start = this.#at;

@@ -88,6 +88,11 @@ export class ZmtpLink {
     this.#goOn();
   }
 
+  /** A message has begun to arrive. */
+  get isAmidMessage(): boolean {
+    return this.#state === 'ready' && this.#reader.isPartial;
+  }
+
   /** Without a word to onEnd. */
   close(): void {
     this.#state = 'ended';

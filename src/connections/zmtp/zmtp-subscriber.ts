@@ -84,8 +84,9 @@ export class ZmtpSubscriber {
     });
   }
 
+  /** What has begun to arrive is waited for as well. */
   get hasWaiting(): boolean {
-    return this.#waiting.length > 0;
+    return this.#waiting.length > 0 || this.#link?.isAmidMessage === true;
   }
 
   /** Passes on what has already arrived, for at most `maxMs`. */
