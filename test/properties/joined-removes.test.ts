@@ -94,7 +94,8 @@ function play(batches: Step[][], config: PipelineConfig, apart: boolean): Outcom
   const relay = new InProcessRelay(config);
   for (const [sequence, steps] of batches.entries()) {
     const events = steps.flatMap((one) => eventsOf(one, apart));
-    const head = Buffer.from([0x93, 0, 0xdc, events.length >> 8, events.length & 255]);
+    const head = Buffer.from([0x93, 0, 0xdd, 0, 0, 0, 0]);
+    head.writeUInt32BE(events.length, 3);
     const number = Buffer.alloc(8);
     number.writeBigUInt64BE(BigInt(sequence));
     relay.push([Buffer.alloc(0), number, Buffer.concat([head, ...events, Buffer.from([0xc0])])]);
@@ -128,4 +129,20 @@ test.each<[Compat, number, number]>([
     }),
     RUNS,
   );
+});
+
+test.each<[Compat, number]>([
+  ['strict', 128],
+  ['safe', 100_000],
+])('%s: more in one batch than a run can count, with a cap of %i', (compat, maxBatchBlocks) => {
+  const hashes = Array.from({ length: 140_000 }, (_, at) => at % 100_000);
+  const removes = { kind: 'removes' as const, hashes, group: null, isMap: false };
+  const batches: Step[][] = [
+    [{ kind: 'store', hashes: [5, 6, 7, 8], parent: null, medium: 'GPU', salt: null }],
+    [{ kind: 'store', hashes: [7, 8], parent: 6, medium: 'GPU', salt: null }],
+    [{ ...removes, medium: 'GPU' }],
+    [{ ...removes, medium: 'TAPE' }],
+  ];
+  const joined = play(batches, configOf(compat, maxBatchBlocks, 0), false);
+  expect(joined).toEqual(play(batches, configOf(compat, maxBatchBlocks, 0), true));
 });
