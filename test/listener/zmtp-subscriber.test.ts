@@ -360,7 +360,8 @@ test.each([
   ['commands', wireCommand('')],
   ['messages of other topics', wireMessage(Buffer.from('other'))],
 ])('What is not passed on ends a turn as well: %s', async (_, bytes) => {
-  const port = await floodOf(Buffer.alloc(1 << 20, bytes));
+  const wholeBytes = Math.floor((1 << 20) / bytes.length) * bytes.length;
+  const port = await floodOf(Buffer.alloc(wholeBytes, bytes));
   let turn = 0;
   let immediate = setImmediate(function next() {
     turn++;
@@ -387,5 +388,6 @@ test.each([
   await pause(2000);
   const slabs = Math.max(...steps.values()) / (SLAB_BYTES / bytes.length);
   expect(slabs).toBeGreaterThan(0.5);
-  expect(slabs).toBeLessThan(1.1);
+  // As many as TURN_MS have time for; libuv alone would go on to 32.
+  expect(slabs).toBeLessThan(16);
 });

@@ -2,13 +2,14 @@
  * ZmtpLink: one connection of a subscriber to a publisher, from connect to its end.
  *
  * Out      onReady once the handshake is done, messages of the topic, onEnd once, and nothing behind it.
- * Reads    while canTake() allows it, else the peer has to wait; resume() goes on where it stopped. One full
- *          read a turn of the event loop: libuv would go on 31 times, be it with commands that nobody sees.
+ * Reads    while canTake() allows it, else the peer has to wait; resume() goes on where it stopped. For TURN_MS a turn
+ *          of the event loop: libuv would read on 31 times, be it commands that nobody sees.
  * Ends     on a lost connection; where the handshake is not done in time; where nothing comes behind a PING; and as
  *          `breach` where the peer breaks the protocol, is no publisher, or sends more than it may.
  * Owns     its socket and timers.
  */
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
+import { TURN_MS } from '../turns.ts';
 import { FrameReader, type WireMessage } from './frame-reader.ts';
 import {
   GREETING,
@@ -48,6 +49,8 @@ export class ZmtpLink {
   #state: 'greeting' | 'handshake' | 'ready' | 'ended' = 'greeting';
   #peerMinor = 0;
   #isPaused = false;
+  #isInTurn = false;
+  #turnStartMs = 0;
   /** Its turn is over, the next one goes on. */
   #isResting = false;
   #roomBytes = 0;
@@ -69,8 +72,9 @@ export class ZmtpLink {
         buffer: () => this.#room(),
         callback: (byteCount) => {
           const isFull = byteCount === this.#roomBytes;
+          if (!this.#isInTurn) this.#beginTurn();
           this.#take(byteCount);
-          if (isFull) this.#rest();
+          if (isFull && performance.now() - this.#turnStartMs >= TURN_MS) this.#rest();
           return true;
         },
       },
@@ -196,6 +200,14 @@ export class ZmtpLink {
   #pause(): void {
     this.#isPaused = true;
     this.#socket.pause();
+  }
+
+  #beginTurn(): void {
+    this.#isInTurn = true;
+    this.#turnStartMs = performance.now();
+    setImmediate(() => {
+      this.#isInTurn = false;
+    });
   }
 
   #rest(): void {
