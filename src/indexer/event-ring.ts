@@ -3,8 +3,8 @@
  *
  * Bounds   `maxEvents` and `maxBytes`, whichever is reached first; the oldest go. One event over `maxBytes`
  *          leaves the ring empty.
- * Owns     a ring of bytes and one of their places, which grow until they reach the bounds: no object an
- *          event.
+ * Owns     a ring of bytes, in segments that are made when they are first written to, and one of their places: no
+ *          object an event. One piece that grew would be copied, and hold up a batch for milliseconds.
  */
 import type { RouterBatch } from '../protocol/router-event.ts';
 
@@ -13,26 +13,20 @@ export interface EventRingOptions {
   readonly maxBytes: number;
 }
 
-const FIRST_EVENTS = 256;
-const FIRST_BYTES = 1 << 16;
-/** In few steps: doubling copies as much again as there will be, and has the collector run each time. */
-const GROWTH = 8;
+const SEGMENT_BYTES = 1 << 20;
 
 export class EventRing {
-  readonly #maxEvents: number;
   readonly #maxBytes: number;
-  #bytes: Uint8Array;
+  readonly #segments: Uint8Array[] = [];
   /** Where an event begins, counted in bytes since the first; slot: its id modulo the length. */
-  #begins: Float64Array;
+  readonly #begins: Float64Array;
   #end = 0;
   #firstEventId = 1;
   #nextEventId = 1;
 
   constructor({ maxEvents, maxBytes }: EventRingOptions) {
-    this.#maxEvents = maxEvents;
     this.#maxBytes = maxBytes;
-    this.#bytes = new Uint8Array(Math.min(FIRST_BYTES, maxBytes));
-    this.#begins = new Float64Array(Math.min(FIRST_EVENTS, maxEvents));
+    this.#begins = new Float64Array(maxEvents);
   }
 
   /** Id of the oldest event that is here; the next one's where there is none. */
@@ -108,16 +102,9 @@ export class EventRing {
   #pushAll(bytes: Uint8Array, ends: readonly number[]): void {
     const { length } = bytes;
     this.#makeRoomForBytes(length);
-    if (this.byteCount + length > this.#bytes.length) this.#growBytes(this.byteCount + length);
-    const at = this.#end % this.#bytes.length;
-    const room = this.#bytes.length - at;
-    if (length <= room) {
-      this.#bytes.set(bytes, at);
-    } else {
-      this.#bytes.set(bytes.subarray(0, room), at);
-      this.#bytes.set(bytes.subarray(room), 0);
-    }
-    this.#makeRoomForEvents(ends.length);
+    this.#eachPart(this.#end, length, (segment, offset, from, count) => {
+      segment.set(count === length ? bytes : bytes.subarray(from, from + count), offset);
+    });
     const begins = this.#begins;
     let slot = this.#nextEventId % begins.length;
     let begin = this.#end;
@@ -144,44 +131,39 @@ export class EventRing {
     this.#firstEventId = first;
   }
 
-  #makeRoomForEvents(count: number): void {
-    while (this.eventCount + count > this.#begins.length && this.#begins.length < this.#maxEvents) {
-      this.#growBegins();
-    }
-  }
-
   #beginOf(eventId: number): number {
     return this.#begins[eventId % this.#begins.length] as number;
   }
 
   #copy(begin: number, end: number): Uint8Array {
     const copy = new Uint8Array(end - begin);
-    const at = begin % this.#bytes.length;
-    const room = Math.min(copy.length, this.#bytes.length - at);
-    copy.set(this.#bytes.subarray(at, at + room));
-    copy.set(this.#bytes.subarray(0, copy.length - room), room);
+    this.#eachPart(begin, copy.length, (segment, offset, from, count) => {
+      copy.set(segment.subarray(offset, offset + count), from);
+    });
     return copy;
   }
 
-  #growBytes(needed: number): void {
-    const kept = this.isEmpty ? new Uint8Array(0) : this.copyFrom(this.#firstEventId);
-    const base = this.#end - kept.length;
-    let size = this.#bytes.length;
-    while (size < needed) size *= GROWTH;
-    this.#bytes = new Uint8Array(Math.min(size, this.#maxBytes));
-    // Places count on from the new ring's begin.
-    for (let id = this.#firstEventId; id < this.#nextEventId; id++) {
-      this.#begins[id % this.#begins.length] = this.#beginOf(id) - base;
+  /** Calls `use` with each segment that has a part of `length` bytes from `begin` on, and which part that is. */
+  #eachPart(
+    begin: number,
+    length: number,
+    use: (segment: Uint8Array, offset: number, from: number, count: number) => void,
+  ): void {
+    let at = begin % this.#maxBytes;
+    for (let from = 0; from < length; ) {
+      const segment = this.#segmentAt(at);
+      const offset = at % SEGMENT_BYTES;
+      const count = Math.min(length - from, segment.length - offset);
+      use(segment, offset, from, count);
+      from += count;
+      at = (at + count) % this.#maxBytes;
     }
-    this.#bytes.set(kept);
-    this.#end = kept.length;
   }
 
-  #growBegins(): void {
-    const begins = new Float64Array(Math.min(this.#begins.length * 2, this.#maxEvents));
-    for (let id = this.#firstEventId; id < this.#nextEventId; id++) {
-      begins[id % begins.length] = this.#beginOf(id);
-    }
-    this.#begins = begins;
+  #segmentAt(at: number): Uint8Array {
+    const index = Math.floor(at / SEGMENT_BYTES);
+    const bytes = Math.min(SEGMENT_BYTES, this.#maxBytes - index * SEGMENT_BYTES);
+    this.#segments[index] ??= new Uint8Array(bytes);
+    return this.#segments[index];
   }
 }

@@ -77,4 +77,19 @@ describe('EventRing', () => {
     expect(ring.copySome(2, 10, 1)).toHaveLength(1);
     expect(ring.copySome(5, 10, 1000)).toEqual([]);
   });
+
+  test('keeps events whole over its segments and its end', () => {
+    const [size, maxBytes] = [300_000, (2 << 20) + 1000];
+    const ring = new EventRing({ maxEvents: 100, maxBytes });
+    for (let id = 1; id <= 20; id++) {
+      ring.push(batchOf(id, [size]));
+      const { firstEventId } = ring;
+      expect(firstEventId).toBe(Math.max(1, id - 5));
+      const expected: Buffer[] = [];
+      for (let kept = firstEventId; kept <= id; kept++) {
+        expected.push(Buffer.from(bytesOf(kept, size)));
+      }
+      expect(Buffer.concat(expected).equals(ring.copyFrom(firstEventId))).toBe(true);
+    }
+  });
 });
