@@ -3,8 +3,8 @@
  *
  * Bounds   `maxEvents` and `maxBytes`, whichever is reached first; the oldest go. One event over `maxBytes`
  *          leaves the ring empty.
- * Owns     a ring of bytes, in segments that are made when they are first written to, and one of their places: no
- *          object an event. One piece that grew would be copied, and hold up a batch for milliseconds.
+ * Owns     their bytes, in segments, of which the oldest is used again once nothing in it is kept, and a ring of their
+ *          places: no object an event. One piece that grew would be copied, and hold up a batch for milliseconds.
  */
 import type { RouterBatch } from '../protocol/router-event.ts';
 
@@ -17,7 +17,9 @@ const SEGMENT_BYTES = 1 << 20;
 
 export class EventRing {
   readonly #maxBytes: number;
+  /** One after the other, the first one being the `#firstSegment`th since the first event. */
   readonly #segments: Uint8Array[] = [];
+  #firstSegment = 0;
   /** Where an event begins, counted in bytes since the first; slot: its id modulo the length. */
   readonly #begins: Float64Array;
   #end = 0;
@@ -149,21 +151,28 @@ export class EventRing {
     length: number,
     use: (segment: Uint8Array, offset: number, from: number, count: number) => void,
   ): void {
-    let at = begin % this.#maxBytes;
     for (let from = 0; from < length; ) {
-      const segment = this.#segmentAt(at);
-      const offset = at % SEGMENT_BYTES;
-      const count = Math.min(length - from, segment.length - offset);
-      use(segment, offset, from, count);
+      const offset = (begin + from) % SEGMENT_BYTES;
+      const count = Math.min(length - from, SEGMENT_BYTES - offset);
+      use(this.#segmentAt(begin + from), offset, from, count);
       from += count;
-      at = (at + count) % this.#maxBytes;
     }
   }
 
   #segmentAt(at: number): Uint8Array {
-    const index = Math.floor(at / SEGMENT_BYTES);
-    const bytes = Math.min(SEGMENT_BYTES, this.#maxBytes - index * SEGMENT_BYTES);
-    this.#segments[index] ??= new Uint8Array(bytes);
-    return this.#segments[index];
+    const number = Math.floor(at / SEGMENT_BYTES);
+    const isNew = number === this.#firstSegment + this.#segments.length;
+    if (isNew) this.#segments.push(this.#takeSegment());
+    return this.#segments[number - this.#firstSegment] as Uint8Array;
+  }
+
+  /** The oldest, where all in it is before the oldest event; a new one else. */
+  #takeSegment(): Uint8Array {
+    const oldestBegin = this.isEmpty ? this.#end : this.#beginOf(this.#firstEventId);
+    const isFree = (this.#firstSegment + 1) * SEGMENT_BYTES <= oldestBegin;
+    const oldest = isFree ? this.#segments.shift() : undefined;
+    if (oldest === undefined) return new Uint8Array(SEGMENT_BYTES);
+    this.#firstSegment++;
+    return oldest;
   }
 }

@@ -26,10 +26,10 @@ function liveStream(batches) {
 
 const STREAMS = { decode: decodeStream, prefill: prefillStream, live: liveStream };
 const STRETCHES = 9;
-/** Batches: until the compiler is done, and of a stretch. */
+/** Batches: until the compiler is done and the ring of events is full, and of a stretch. */
 const SIZES = {
   decode: { warmUp: 6400, stretch: 640 },
-  prefill: { warmUp: 1920, stretch: 192 },
+  prefill: { warmUp: 4224, stretch: 192 },
   live: { warmUp: 6400, stretch: 640 },
 };
 
