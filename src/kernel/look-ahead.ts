@@ -47,3 +47,8 @@ export function listKeys(events: readonly NamedBlocks[], withParents: boolean): 
   }
   return (word - first) / 2;
 }
+
+/** Reads where a narrow table has the first block of each event. */
+export function lookAhead(table: number, events: readonly NamedBlocks[]): void {
+  if (looksAhead()) wasm.lookAhead(table, keysAddress, listKeys(events, false));
+}

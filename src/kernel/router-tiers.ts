@@ -9,7 +9,7 @@
  */
 import type { EventTemplate, StoreFields } from './encode-buffer.ts';
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
-import { keysAddress, listKeys, looksAhead, type NamedBlocks } from './look-ahead.ts';
+import { keysAddress, listKeys, lookAhead, looksAhead, type NamedBlocks } from './look-ahead.ts';
 import type { U64List } from './u64-list.ts';
 
 /** Most bytes of one event that a dump writes. */
@@ -161,8 +161,7 @@ export class EdgeTier implements RouterTier {
   }
 
   lookAhead(events: readonly NamedBlocks[]): void {
-    if (!looksAhead()) return;
-    wasm.lookAhead(views.u32[this.#tier >>> 2] as number, keysAddress, listKeys(events, false));
+    lookAhead(views.u32[this.#tier >>> 2] as number, events);
   }
 
   remove(hashes: U64List): void {

@@ -6,7 +6,7 @@
  *          entry, 51 to 102 in NamespaceTable; an empty table takes 2,048 bytes.
  */
 import { KernelMemoryError, resultAddress, views, wasm } from './kernel.ts';
-import { keysAddress, listKeys, looksAhead, type NamedBlocks } from './look-ahead.ts';
+import { lookAhead, type NamedBlocks } from './look-ahead.ts';
 import type { U64List } from './u64-list.ts';
 
 function newTable(wide: boolean): number {
@@ -57,8 +57,7 @@ export class RefcountTable extends KeyTable {
 
   /** Reads where the first block of each event is counted. */
   lookAhead(events: readonly NamedBlocks[]): void {
-    if (!looksAhead()) return;
-    wasm.lookAhead(this.table, keysAddress, listKeys(events, false));
+    lookAhead(this.table, events);
   }
 
   /** Takes 1 for each hash and keeps in the list those that reach 0 or were never counted. */
