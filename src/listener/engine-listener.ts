@@ -10,22 +10,18 @@
  */
 import { type Observable, Subject } from 'rxjs';
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import type { Compat } from '../protocol/compat.ts';
-import { createEngineSocket, type EngineSocket } from './engine-socket.ts';
+import {
+  createEngineSocket,
+  type EngineSocket,
+  type EngineSocketOptions,
+} from './engine-socket.ts';
 import { EngineStream } from './engine-stream.ts';
 import type { EngineMessage, FrameFault } from './frames.ts';
 import { GapCounter } from './gap-counter.ts';
 import { ReplayClient } from './replay-client.ts';
 import type { SequencerOptions } from './sequencer.ts';
 
-export interface EngineListenerOptions {
-  readonly endpoint: string;
-  readonly bind: boolean;
-  /** Prefix of the topics taken; empty takes all. */
-  readonly topic: string;
-  readonly receiveHwm: number;
-  readonly maxMessageBytes: number;
-  readonly compat: Compat;
+export interface EngineListenerOptions extends Omit<EngineSocketOptions, 'onMessage' | 'onLink'> {
   /** How order is kept; null, in `strict`: it is not. */
   readonly sequencing: Omit<SequencerOptions, 'canAsk'> | null;
   /** The engine's replay socket; null: nobody is asked. */

@@ -26,6 +26,7 @@ export interface EngineSocket {
 export interface EngineSocketOptions {
   readonly endpoint: string;
   readonly bind: boolean;
+  /** Prefix of the topics taken; empty takes all. */
   readonly topic: string;
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
