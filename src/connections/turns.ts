@@ -4,6 +4,32 @@
 export const TURN_MESSAGES = 64;
 export const TURN_MS = 4;
 
+/** A reader's time in one turn of the event loop. */
+export class ReaderTurn {
+  isRunning = false;
+  #startMs = 0;
+  readonly #end: () => void;
+
+  /** `onEnd` is called when the loop's turn is over. */
+  constructor(onEnd: () => void = () => undefined) {
+    this.#end = () => {
+      this.isRunning = false;
+      onEnd();
+    };
+  }
+
+  begin(): void {
+    this.isRunning = true;
+    this.#startMs = performance.now();
+    setImmediate(this.#end);
+  }
+
+  /** Whether at `nowMs`, on the monotonic clock, it has had its time. */
+  isOver(nowMs: number): boolean {
+    return nowMs - this.#startMs >= TURN_MS;
+  }
+}
+
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

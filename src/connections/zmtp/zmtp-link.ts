@@ -9,7 +9,7 @@
  * Owns     its socket and timers.
  */
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
-import { TURN_MS } from '../turns.ts';
+import { ReaderTurn } from '../turns.ts';
 import { FrameReader, type WireMessage } from './frame-reader.ts';
 import {
   GREETING,
@@ -49,8 +49,7 @@ export class ZmtpLink {
   #state: 'greeting' | 'handshake' | 'ready' | 'ended' = 'greeting';
   #peerMinor = 0;
   #isPaused = false;
-  #isInTurn = false;
-  #turnStartMs = 0;
+  readonly #turn = new ReaderTurn();
   /** Its turn is over, the next one goes on. */
   #isResting = false;
   #roomBytes = 0;
@@ -72,9 +71,9 @@ export class ZmtpLink {
         buffer: () => this.#room(),
         callback: (byteCount) => {
           const isFull = byteCount === this.#roomBytes;
-          if (!this.#isInTurn) this.#beginTurn();
+          if (!this.#turn.isRunning) this.#turn.begin();
           this.#take(byteCount);
-          if (isFull && performance.now() - this.#turnStartMs >= TURN_MS) this.#rest();
+          if (isFull && this.#turn.isOver(performance.now())) this.#rest();
           return true;
         },
       },
@@ -200,14 +199,6 @@ export class ZmtpLink {
   #pause(): void {
     this.#isPaused = true;
     this.#socket.pause();
-  }
-
-  #beginTurn(): void {
-    this.#isInTurn = true;
-    this.#turnStartMs = performance.now();
-    setImmediate(() => {
-      this.#isInTurn = false;
-    });
   }
 
   #rest(): void {

@@ -10,7 +10,7 @@
  *          the protocol after 1 s at least.
  */
 import type { NetConnectOpts } from 'node:net';
-import { settled, TURN_MESSAGES, TURN_MS } from '../turns.ts';
+import { ReaderTurn, settled, TURN_MESSAGES } from '../turns.ts';
 import type { WireMessage } from './frame-reader.ts';
 import { type LinkTimes, ZmtpLink } from './zmtp-link.ts';
 
@@ -50,8 +50,7 @@ export class ZmtpSubscriber {
   #waiting: (Waiting | undefined)[] = [];
   #head = 0;
   #waitingBytes = 0;
-  #isInTurn = false;
-  #turnStartMs = 0;
+  readonly #turn = new ReaderTurn(() => this.#goOn());
   #turnMessages = 0;
   /** When the message at hand is passed on. */
   #nowMs = 0;
@@ -119,7 +118,7 @@ export class ZmtpSubscriber {
 
   #offer(next: Waiting): void {
     if (this.#waiting.length === 0) {
-      if (!this.#isInTurn) this.#beginTurn();
+      if (!this.#turn.isRunning) this.#beginTurn();
       if (this.#isTurnYoung()) {
         this.#passOn(next);
         return;
@@ -131,18 +130,16 @@ export class ZmtpSubscriber {
 
   #isTurnYoung(): boolean {
     this.#nowMs = performance.now();
-    return this.#turnMessages < TURN_MESSAGES && this.#nowMs - this.#turnStartMs < TURN_MS;
+    return this.#turnMessages < TURN_MESSAGES && !this.#turn.isOver(this.#nowMs);
   }
 
   #beginTurn(): void {
-    this.#isInTurn = true;
-    this.#turnStartMs = performance.now();
     this.#turnMessages = 0;
-    setImmediate(this.#onTurn);
+    this.#turn.begin();
   }
 
-  readonly #onTurn = (): void => {
-    this.#isInTurn = false;
+  /** In the next turn, with what waits. */
+  #goOn(): void {
     if (this.#waiting.length === 0) return;
     this.#beginTurn();
     while (this.#head < this.#waiting.length && this.#isTurnYoung()) {
@@ -157,7 +154,7 @@ export class ZmtpSubscriber {
       this.#head = 0;
     }
     if (this.#hasRoom(0.5)) this.#link?.resume();
-  };
+  }
 
   #passOn(next: Waiting): void {
     if (typeof next === 'object') {
