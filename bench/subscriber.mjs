@@ -10,8 +10,8 @@
  * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), one when the
  *          block that ends a stream has come (`endNs`), and then what all messages held (received.mjs) and the `silences`
  *          in which none came.
- * Costs    a copy of the bytes from the socket and one search in them; nothing is parsed meanwhile, so
- *          that a measurement on few cores is not one of this process.
+ * Costs    a search in what has come; nothing is parsed meanwhile, and next to nothing is made, so that a measurement on
+ *          few cores is not one of this process.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -26,6 +26,10 @@ const TAIL_MS = 100;
 /** A subscription follows the handshake at once, but nothing tells when it has arrived. */
 const SUBSCRIBED_MS = 100;
 const RECONNECT_MS = 20;
+/** Of one read from a NATS connection at most, and of the memory that reads go to. */
+const READ_BYTES = 256 << 10;
+const PIECE_BYTES = 64 << 20;
+const SEAM_BYTES = END_BYTES.length - 1;
 /** Shorter ones are not told of. */
 const SILENCE_NS = 5_000_000n;
 
@@ -73,25 +77,50 @@ async function finish(take) {
   say({ ...content, silences: heard });
 }
 
-/** What one connection to NATS has brought; a message has arrived with the chunk that holds its end. */
+/**
+ * What one connection to NATS has brought; a message has arrived with the read that brought its end. Reads go to large pieces
+ * of memory: buffers of their own would have the garbage collector hold both cores for milliseconds.
+ */
 class Connection {
-  chunks = [];
-  #times = [];
+  #pieces = [];
+  #piece = Buffer.alloc(0);
+  #start = 0;
+  #end = 0;
+  #length = 0;
+  #reads = [];
   isTorn = false;
 
-  add(chunk) {
-    this.chunks.push(chunk);
-    this.#times.push(arrived());
+  /** Where the next read goes. */
+  room() {
+    if (this.#piece.length - this.#end < READ_BYTES) this.#open();
+    return this.#piece.subarray(this.#end, this.#end + READ_BYTES);
+  }
+
+  #open() {
+    const full = this.#piece.subarray(this.#start, this.#end);
+    this.#pieces.push(full);
+    this.#piece = Buffer.allocUnsafe(PIECE_BYTES);
+    // What is searched for may lie across the end of a piece.
+    this.#start = full.subarray(-SEAM_BYTES).copy(this.#piece);
+    this.#end = this.#start;
+  }
+
+  /** Takes a read, and gives its bytes and the few in front of them. */
+  add(byteCount) {
+    const from = Math.max(0, this.#end - SEAM_BYTES);
+    this.#end += byteCount;
+    this.#length += byteCount;
+    this.#reads.push({ end: this.#length, arrivedNs: arrived() });
+    return this.#piece.subarray(from, this.#end);
   }
 
   messages() {
-    const bytes = Buffer.concat(this.chunks);
-    let chunk = 0;
-    let chunkEnd = this.chunks[0]?.length ?? 0;
+    const bytes = Buffer.concat([...this.#pieces, this.#piece.subarray(this.#start, this.#end)]);
+    let read = 0;
     return splitNatsStream(bytes, this.isTorn).map((payload) => {
       const end = payload.byteOffset - bytes.byteOffset + payload.length;
-      while (chunkEnd < end) chunkEnd += this.chunks[++chunk].length;
-      return { payload, arrivedNs: this.#times[chunk] };
+      while (this.#reads[read].end < end) read++;
+      return { payload, arrivedNs: this.#reads[read].arrivedNs };
     });
   }
 }
@@ -99,30 +128,33 @@ class Connection {
 const connections = [];
 let isEnded = false;
 
+function take(bytes) {
+  if (isEnded || !bytes.includes(END_BYTES)) return;
+  isEnded = true;
+  void finish(() => connections.flatMap((one) => one.messages()));
+}
+
 /** A NATS client of one subscription: a library would parse every message while the clock runs. */
 function subscribeNats() {
   const { hostname, port } = new URL(`tcp://${address}`);
-  const socket = connect(Number(port), hostname);
-  const options = { verbose: false, pedantic: false, lang: 'bench', version: '1', protocol: 1 };
-  socket.write(`CONNECT ${JSON.stringify(options)}\r\nSUB ${subject} 1\r\nPING\r\n`);
   const connection = new Connection();
   connections.push(connection);
   let isSubscribed = false;
-  let seam = Buffer.alloc(0);
-  socket.on('data', (chunk) => {
-    if (!isSubscribed) {
-      isSubscribed = chunk.includes('PONG\r\n');
-      if (isSubscribed) say({ subscribed: true });
-      return;
-    }
-    connection.add(chunk);
-    const wide = END_BYTES.length - 1;
-    const joint = Buffer.concat([seam, chunk.subarray(0, wide)]);
-    seam = Buffer.concat([seam, chunk.subarray(-wide)]).subarray(-wide);
-    if (isEnded || !(chunk.includes(END_BYTES) || joint.includes(END_BYTES))) return;
-    isEnded = true;
-    void finish(() => connections.flatMap((one) => one.messages()));
-  });
+  const greeting = Buffer.alloc(READ_BYTES);
+  const onread = {
+    buffer: () => (isSubscribed ? connection.room() : greeting),
+    callback: (byteCount) => {
+      if (isSubscribed) take(connection.add(byteCount));
+      else if (greeting.subarray(0, byteCount).includes('PONG\r\n')) {
+        isSubscribed = true;
+        say({ subscribed: true });
+      }
+      return true;
+    },
+  };
+  const socket = connect({ port: Number(port), host: hostname, onread });
+  const options = { verbose: false, pedantic: false, lang: 'bench', version: '1', protocol: 1 };
+  socket.write(`CONNECT ${JSON.stringify(options)}\r\nSUB ${subject} 1\r\nPING\r\n`);
   if (!values.reconnect) return;
   socket.on('error', () => undefined);
   socket.on('close', () => {
