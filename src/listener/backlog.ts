@@ -2,10 +2,11 @@
  * Backlog: which batch leaves next, which came before their turn, and which are lost for good.
  *
  * Out      batches by rising number, each once; every number that is passed over counts as lost, once.
+ * Keeps    the batch that left last, to tell lives apart: of one that passed, a view, until keepLast() is called.
  * Bounds   those of HeldBatches; a batch that finds no room counts as missing, as if it had not come.
  */
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
-import type { EngineMessage } from './frames.ts';
+import { type EngineMessage, ownMessage } from './frames.ts';
 import { HeldBatches, type HoldBounds } from './held-batches.ts';
 import { countBetween } from './sequence-count.ts';
 import type { SequencerAction } from './sequencer-action.ts';
@@ -29,6 +30,7 @@ export class Backlog {
   last: EngineMessage | null = null;
   /** Something has left since the last clear that came from here. */
   hasEmitted = false;
+  #isLastKept = false;
 
   constructor(options: BacklogOptions, metrics: RelayMetrics) {
     this.#options = options;
@@ -40,9 +42,16 @@ export class Backlog {
     return this.#held.size;
   }
 
-  /** A batch that shows whose numbers these are: what left last, or what is held first. */
-  get witness(): EngineMessage | null {
+  /** A batch that shows whose numbers these are, to be kept: what left last, or what is held first. */
+  witness(): EngineMessage | null {
+    this.keepLast();
     return this.last ?? this.#held.first;
+  }
+
+  /** To be called before another message takes the place of the one that left last, without leaving itself. */
+  keepLast(): void {
+    if (this.last !== null && !this.#isLastKept) this.last = ownMessage(this.last);
+    this.#isLastKept = true;
   }
 
   /** Another batch is held under this number: one of the two is of another life. */
@@ -61,6 +70,7 @@ export class Backlog {
     this.next = message.sequence + 1n;
     this.unseen = this.next;
     this.last = message;
+    this.#isLastKept = false;
     this.hasEmitted = true;
   }
 
@@ -70,7 +80,7 @@ export class Backlog {
     if (sequence > this.unseen) this.unseen = sequence;
   }
 
-  /** Emits the batch where it is its turn and nothing keeps it, else holds it; a copy is dropped. */
+  /** Emits the batch, whose bytes are its own, where it is its turn and nothing keeps it, else holds it; a copy is dropped. */
   take(message: EngineMessage, mayLeave: boolean, out: SequencerAction[]): void {
     const { sequence } = message;
     this.noteNumber(sequence);
@@ -145,6 +155,7 @@ export class Backlog {
   #emit(message: EngineMessage, out: SequencerAction[]): void {
     this.next = message.sequence + 1n;
     this.last = message;
+    this.#isLastKept = true;
     this.hasEmitted = true;
     out.push({ kind: 'emit', message });
   }

@@ -10,9 +10,15 @@ import { type Compat, diverges } from '../protocol/compat.ts';
 
 export interface EngineMessage {
   readonly sequence: bigint;
+  /** Of a live message, it lasts until the next one has been passed on; see ownMessage. */
   readonly payload: Uint8Array;
   /** Ms on the monotonic clock. */
   readonly arrivedAtMs: number;
+}
+
+/** The message with bytes of its own, for whoever keeps it. */
+export function ownMessage(message: EngineMessage): EngineMessage {
+  return { ...message, payload: new Uint8Array(message.payload) };
 }
 
 export type FrameFault = 'frames' | 'sequence';
@@ -40,7 +46,8 @@ export function readWireMessage(
   compat: Compat,
   arrivedAtMs: number,
 ): EngineMessage | FrameFault {
-  const { bytes, frameCount, secondAt, secondLength, thirdAt, thirdLength } = message;
+  const { slab, frameCount, secondAt, secondLength, thirdAt, thirdLength } = message;
+  const { bytes } = slab;
   const sequence = sequenceOf(frameCount, bytes, secondAt, secondLength, compat);
   if (typeof sequence === 'string') return sequence;
   return { sequence, payload: bytes.subarray(thirdAt, thirdAt + thirdLength), arrivedAtMs };

@@ -12,7 +12,7 @@
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import { Backlog, type BacklogOptions } from './backlog.ts';
 import { EngineLife } from './engine-life.ts';
-import type { EngineMessage } from './frames.ts';
+import { type EngineMessage, ownMessage } from './frames.ts';
 import { type AskOptions, ReplayAsks } from './replay-asks.ts';
 import type { SequencerAction } from './sequencer-action.ts';
 
@@ -24,7 +24,6 @@ export interface SequencerOptions extends BacklogOptions, AskOptions {
 
 /** How long a stream is quiet before a lost last batch is looked for. */
 const QUIET_MS = 2000;
-
 /** How long a live batch that a replay has overtaken may be on its way after the last one that came. */
 const LATE_LIVE_MS = 500;
 
@@ -81,21 +80,25 @@ export class Sequencer {
 
   /** True: the batch is the next one and leaves at once. Else what is to be done is added to `out`. */
   takeLive(message: EngineMessage, out: SequencerAction[]): boolean {
-    const { sequence, arrivedAtMs } = message;
-    this.#lastArrivalMs = arrivedAtMs;
+    this.#lastArrivalMs = message.arrivedAtMs;
     this.#hasNews = true;
-    if (this.#isFlowing && sequence === this.#backlog.next) {
-      this.#life.noteLive(sequence);
+    if (this.#isFlowing && message.sequence === this.#backlog.next) {
+      this.#life.noteLive(message.sequence);
       this.#backlog.pass(message);
       return true;
     }
-    const { next } = this.#backlog;
-    if (this.#life.isNew(message, next) || this.#backlog.conflicts(message))
-      this.#restart(out, false);
-    this.#life.noteLive(sequence);
-    this.#backlog.take(message, !this.#life.isInDoubt, out);
-    this.#advance(arrivedAtMs, out);
+    this.#takeUnexpected(ownMessage(message), out);
     return false;
+  }
+
+  #takeUnexpected(message: EngineMessage, out: SequencerAction[]): void {
+    const backlog = this.#backlog;
+    backlog.keepLast();
+    const isOther = this.#life.isNew(message, backlog.next) || backlog.conflicts(message);
+    if (isOther) this.#restart(out, false);
+    this.#life.noteLive(message.sequence);
+    backlog.take(message, !this.#life.isInDoubt, out);
+    this.#advance(message.arrivedAtMs, out);
   }
 
   /** A batch of the answer to the ask `id`. */
@@ -154,7 +157,7 @@ export class Sequencer {
     if (!this.#options.canAsk) return;
     this.#life.takeLink(isLinked);
     if (!isLinked || this.#wasLinked) {
-      this.#life.doubt(this.#backlog.witness, this.#backlog.unseen);
+      this.#life.doubt(this.#backlog.witness(), this.#backlog.unseen);
       // An answer under way may be that of another life.
       this.#dropAsk(out);
       this.#asks.reset();
@@ -204,7 +207,7 @@ export class Sequencer {
 
   #ask(nowMs: number, out: SequencerAction[]): void {
     // Without a link, who answers can be another life each time.
-    if (!this.#life.isLinked) this.#life.doubt(this.#backlog.witness, this.#backlog.unseen);
+    if (!this.#life.isLinked) this.#life.doubt(this.#backlog.witness(), this.#backlog.unseen);
     const start = this.#life.askStart ?? this.#backlog.next;
     const { id } = this.#asks.begin(start, this.#backlog, this.#metrics.lostBatches, nowMs);
     out.push({ kind: 'ask', id, start });
@@ -232,14 +235,13 @@ export class Sequencer {
 
   #restart(out: SequencerAction[], isByReplay: boolean): void {
     const backlog = this.#backlog;
-    const { unseen } = backlog;
     const clears = this.#options.clearsOnRestart && backlog.hasEmitted;
     // One clear is enough for what is lost with the old life as well.
     if (clears) backlog.hasEmitted = false;
     this.#metrics.engineRestarts++;
     this.#dropAsk(out);
     this.#asks.reset();
-    backlog.restart(isByReplay ? this.#life.oldNumbersEnd(unseen) : unseen, out);
+    backlog.restart(isByReplay ? this.#life.oldNumbersEnd(backlog.unseen) : backlog.unseen, out);
     this.#life.restart();
     // Only a replay can show where the new life is: what came live may be of either.
     this.#isAskDue = isByReplay;

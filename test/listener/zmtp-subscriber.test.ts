@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Push } from 'zeromq';
+import type { WireMessage } from '../../src/connections/zmtp/frame-reader.ts';
 import { ZmtpLink } from '../../src/connections/zmtp/zmtp-link.ts';
 import {
   type SubscriberOptions,
@@ -309,6 +310,28 @@ test.each([
   expect(await eventually(() => topics.length === count, 25_000)).toBe(true);
   expect(topics).toEqual(Array.from({ length: count }, (_unused, index) => String(index)));
   expect(mostBytes).toBeLessThan(waitingBytes + ON_THE_WAY_BYTES);
+});
+
+test('A message is whole until the next one is passed on, whatever is read meanwhile', async () => {
+  const pong = wireCommand('PONG', Buffer.alloc(100));
+  const peer = await ZmtpPeer.start((socket) => {
+    socket.write(OPENING);
+    // What is no message: beyond the small slab of the beginning, and then several slabs full.
+    socket.write(Buffer.concat(Array.from({ length: 500 }, () => pong)));
+    socket.write(wireMessage(Buffer.from('first'), Buffer.alloc(3000, 120)));
+    socket.write(Buffer.concat(Array.from({ length: 30_000 }, () => pong)));
+    setTimeout(() => socket.write(BATCH), 100);
+  });
+  const messages: WireMessage[] = [];
+  let first: string[] = [];
+  subscribe(peer.port, {
+    onMessage: (message) => {
+      if (messages.push(message) === 2) first = framesOf(messages[0] as WireMessage);
+    },
+  });
+  expect(await eventually(() => messages.length === 2)).toBe(true);
+  expect(first).toEqual(['first', 'x'.repeat(3000)]);
+  expect(messages[1]?.slab).not.toBe(messages[0]?.slab);
 });
 
 test('A turn ends after a while, and what waits keeps its order', async () => {

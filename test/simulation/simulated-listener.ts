@@ -5,7 +5,7 @@
 import { type Observable, Subject } from 'rxjs';
 import type { EngineListenerOptions } from '../../src/listener/engine-listener.ts';
 import { EngineStream, type ReplayTransport } from '../../src/listener/engine-stream.ts';
-import type { EngineMessage } from '../../src/listener/frames.ts';
+import { type EngineMessage, ownMessage } from '../../src/listener/frames.ts';
 import type { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import type { EngineBatch, Witness } from './witness.ts';
@@ -25,6 +25,8 @@ export class SimulatedListener {
   readonly #messages$ = new Subject<EngineMessage>();
   #ports: ListenerPorts | null = null;
   #stream: EngineStream | null = null;
+  /** What a socket passed on last; it reads over the one before. */
+  #lastLive: Uint8Array | null = null;
   /** The process it was part of has ended: nothing reaches it any more. */
   #isDead = false;
 
@@ -63,7 +65,7 @@ export class SimulatedListener {
           }, delayMs),
       },
       onMessage: (message) => {
-        witness.notePassed(message.payload);
+        witness.notePassed(message.sequence, message.payload);
         this.#messages$.next(message);
       },
       onGap: (lostBatches, clears) => {
@@ -89,8 +91,10 @@ export class SimulatedListener {
   takeLive(batch: EngineBatch): void {
     if (this.#isDead) return;
     this.#metrics.engineBatches++;
-    const message = this.#messageOf(batch);
+    const message = ownMessage(this.#messageOf(batch));
     this.#ports?.witness.noteLive(batch, () => this.#stream?.takeLive(message));
+    this.#lastLive?.fill(0xff);
+    this.#lastLive = message.payload;
   }
 
   takeReplayed(id: number, batch: EngineBatch, isWanted: boolean): void {

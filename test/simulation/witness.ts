@@ -39,7 +39,7 @@ export class Witness {
   #isProven = true;
   #wasLinked = false;
   #restarts = 0;
-  readonly #batches = new Map<Uint8Array, EngineBatch>();
+  readonly #batches = new Map<string, EngineBatch>();
 
   get life(): EngineBatch[] {
     return this.lives[this.lives.length - 1] ?? [];
@@ -47,7 +47,7 @@ export class Witness {
 
   noteBatch(batch: EngineBatch): void {
     this.lives[batch.life]?.push(batch);
-    if (batch.payload !== null) this.#batches.set(batch.payload, batch);
+    if (batch.payload !== null) this.#batches.set(keyOf(batch.sequence, batch.payload), batch);
   }
 
   /** `take` gives the batch to the relay, which may see a restart in it. */
@@ -82,8 +82,8 @@ export class Witness {
     this.passages.push(passage);
   }
 
-  notePassed(payload: Uint8Array): void {
-    const batch = this.#batches.get(payload);
+  notePassed(sequence: bigint, payload: Uint8Array): void {
+    const batch = this.#batches.get(keyOf(sequence, payload));
     if (batch === undefined) throw new Error('a batch that no engine has sent');
     this.passages.push({ kind: 'batch', batch });
   }
@@ -110,6 +110,11 @@ export class Witness {
     this.#doubtful = [];
     this.#isProven = true;
   }
+}
+
+/** By its bytes: what the relay keeps of a batch is a copy. */
+function keyOf(sequence: bigint | number, payload: Uint8Array): string {
+  return `${sequence} ${Buffer.from(payload).toString('latin1')}`;
 }
 
 function raise(highest: number[], { life, sequence }: EngineBatch): void {

@@ -51,7 +51,7 @@ export function wireGreeting(minor = 1, mechanism = 'NULL', major = 3): Buffer {
 
 /** The first three at most, as latin1. */
 export function framesOf(message: WireMessage): string[] {
-  const { bytes, frameCount } = message;
+  const { slab, frameCount } = message;
   const places = [
     [message.firstAt, message.firstLength],
     [message.secondAt, message.secondLength],
@@ -59,5 +59,5 @@ export function framesOf(message: WireMessage): string[] {
   ] as const;
   return places
     .slice(0, frameCount)
-    .map(([at, length]) => bytes.toString('latin1', at, at + length));
+    .map(([at, length]) => slab.bytes.toString('latin1', at, at + length));
 }

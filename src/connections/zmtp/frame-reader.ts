@@ -2,16 +2,18 @@
  * FrameReader: the bytes of one ZMTP 3 connection, as they come, to commands and whole messages.
  *
  * In       room() is where the next bytes go, add() says how many have come.
- * Out      next(), one command or message a call. A message lies in one piece in the slab that it was read into;
- *          nothing writes there again, so it may be kept, and keeps its slab.
+ * Out      next(), one command or message a call. A message lies in one piece in the slab that it was read into, and stays
+ *          whole until the next call of room(); for longer where its slab is held.
  * Bounds   a frame by maxMessageBytes, all of one message by EXTRA_BYTES more, a command by MAX_COMMAND_BYTES.
  *          Memory is taken as bytes arrive, not as they are announced.
  * Frame    [0] flags: 1 more, 2 long, 4 command   [1] u8 or, where long, [1..9) u64 BE body length   body
  * Throws   never. Behind a fault nothing is read any more.
  * Source   ZeroMQ RFC 37, ZMTP 3.1.
  */
+import { ReadSlab, ReadSlabs, SLAB_BYTES } from './read-slab.ts';
+
 export interface WireMessage {
-  readonly bytes: Buffer;
+  readonly slab: ReadSlab;
   /** Those behind the third are only counted; a place says nothing of a frame that there is not. */
   readonly frameCount: number;
   readonly firstAt: number;
@@ -28,10 +30,8 @@ export type Progress = 'message' | 'command' | 'partial' | 'breach' | 'oversize'
 
 /** For greeting, handshake and the first messages of a link. */
 const FIRST_SLAB_BYTES = 1 << 13;
-const SLAB_BYTES = 1 << 18;
 /** Less is not worth a read. */
 const MIN_ROOM_BYTES = 1 << 12;
-const MAX_ROOM_BYTES = SLAB_BYTES + MIN_ROOM_BYTES;
 /** Announced bytes that are believed at once. */
 const TRUSTED_BYTES = 1 << 20;
 /** For the frames of a message beside its largest. */
@@ -45,7 +45,9 @@ const LAST_FLAGS = MORE | LONG | COMMAND;
 
 export class FrameReader {
   readonly #maxMessageBytes: number;
-  #slab: Buffer = Buffer.allocUnsafeSlow(FIRST_SLAB_BYTES);
+  readonly #slabs = new ReadSlabs();
+  #slab = new ReadSlab(FIRST_SLAB_BYTES);
+  #bytes: Buffer = this.#slab.bytes;
   /** Where the message at hand begins, where the next frame does, and where the bytes that came end. */
   #start = 0;
   #at = 0;
@@ -62,7 +64,7 @@ export class FrameReader {
   #thirdLength = 0;
   /** What next() found, where it says so; a command is to be looked at before the next call. */
   message: WireMessage | null = null;
-  command: Buffer = this.#slab.subarray(0, 0);
+  command: Buffer = this.#bytes.subarray(0, 0);
 
   constructor(maxMessageBytes: number) {
     this.#maxMessageBytes = maxMessageBytes;
@@ -70,19 +72,23 @@ export class FrameReader {
 
   /** Where the next bytes go, until it is called again: never empty, and no more than can be looked through in a turn. */
   room(): Buffer {
+    const missing = this.#needed - (this.#end - this.#start);
+    const free = this.#bytes.length - this.#end;
+    if (free < MIN_ROOM_BYTES && (missing <= 0 || missing > free)) this.#turnOver();
+    return this.#bytes.subarray(this.#end, this.#end + SLAB_BYTES);
+  }
+
+  /** Goes on in another slab, with what has come of the message at hand. */
+  #turnOver(): void {
     const kept = this.#end - this.#start;
-    const missing = this.#needed - kept;
-    const free = this.#slab.length - this.#end;
-    if (free < MIN_ROOM_BYTES && (missing <= 0 || missing > free)) {
-      const believed = Math.min(this.#needed, Math.max(TRUSTED_BYTES, 2 * kept));
-      const slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, believed, kept) + MIN_ROOM_BYTES);
-      this.#slab.copy(slab, 0, this.#start, this.#end);
-      this.#slab = slab;
-      this.#at -= this.#start;
-      this.#start = 0;
-      this.#end = kept;
-    }
-    return this.#slab.subarray(this.#end, this.#end + MAX_ROOM_BYTES);
+    const believed = Math.min(this.#needed, Math.max(TRUSTED_BYTES, 2 * kept));
+    const slab = this.#slabs.take(Math.max(believed, kept) + MIN_ROOM_BYTES, this.#slab);
+    this.#bytes.copy(slab.bytes, 0, this.#start, this.#end);
+    this.#slab = slab;
+    this.#bytes = slab.bytes;
+    this.#at -= this.#start;
+    this.#start = 0;
+    this.#end = kept;
   }
 
   add(byteCount: number): void {
@@ -91,7 +97,7 @@ export class FrameReader {
 
   /** What came and has not been read: no frames yet where a greeting stands in front. */
   get unread(): Buffer {
-    return this.#slab.subarray(this.#at, this.#end);
+    return this.#bytes.subarray(this.#at, this.#end);
   }
 
   /** Of a message or command a part has come. */
@@ -105,21 +111,21 @@ export class FrameReader {
   }
 
   next(): Progress {
-    const slab = this.#slab;
+    const bytes = this.#bytes;
     const end = this.#end;
     const maxBytes = this.#maxMessageBytes;
     for (;;) {
       const at = this.#at;
-      const flags = slab[at] ?? 0;
+      const flags = bytes[at] ?? 0;
       let bodyAt = at + 2;
       if (end < bodyAt) return this.#await(bodyAt);
       if (flags > LAST_FLAGS) return 'breach';
-      let length = slab[at + 1] ?? 0;
+      let length = bytes[at + 1] ?? 0;
       if ((flags & LONG) !== 0) {
         bodyAt = at + 9;
         if (end < bodyAt) return this.#await(bodyAt);
-        if (slab.readUInt32BE(at + 1) !== 0) return 'oversize';
-        length = slab.readUInt32BE(at + 5);
+        if (bytes.readUInt32BE(at + 1) !== 0) return 'oversize';
+        length = bytes.readUInt32BE(at + 5);
       }
       const frameEnd = bodyAt + length;
       const isCommand = (flags & COMMAND) !== 0;
@@ -129,14 +135,14 @@ export class FrameReader {
       if (end < frameEnd) return this.#await(frameEnd);
       this.#at = frameEnd;
       if (isCommand) {
-        this.command = slab.subarray(bodyAt, frameEnd);
+        this.command = bytes.subarray(bodyAt, frameEnd);
         // One may stand between the frames of a message.
         if (this.#frameCount === 0) this.#start = frameEnd;
         return 'command';
       }
       this.#noteFrame(bodyAt - this.#start, length);
       if ((flags & MORE) === 0) {
-        this.message = this.#cut(slab, frameEnd);
+        this.message = this.#cut(frameEnd);
         return 'message';
       }
     }
@@ -161,10 +167,10 @@ export class FrameReader {
     }
   }
 
-  #cut(bytes: Buffer, end: number): WireMessage {
+  #cut(end: number): WireMessage {
     const start = this.#start;
     const message = {
-      bytes,
+      slab: this.#slab,
       frameCount: this.#frameCount,
       firstAt: start + this.#firstAt,
       firstLength: this.#firstLength,

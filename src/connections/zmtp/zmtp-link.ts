@@ -222,7 +222,7 @@ export class ZmtpLink {
   }
 }
 
-function hasTopic({ bytes, firstAt, firstLength }: WireMessage, topic: Buffer): boolean {
+function hasTopic({ slab, firstAt, firstLength }: WireMessage, topic: Buffer): boolean {
   if (firstLength < topic.length) return false;
-  return topic.compare(bytes, firstAt, firstAt + topic.length) === 0;
+  return topic.compare(slab.bytes, firstAt, firstAt + topic.length) === 0;
 }

@@ -12,6 +12,7 @@
 import type { NetConnectOpts } from 'node:net';
 import { ReaderTurn, settled, TURN_MESSAGES } from '../turns.ts';
 import type { WireMessage } from './frame-reader.ts';
+import type { ReadSlab } from './read-slab.ts';
 import { type LinkTimes, ZmtpLink } from './zmtp-link.ts';
 
 export interface SubscriberOptions {
@@ -20,7 +21,7 @@ export interface SubscriberOptions {
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
   readonly times?: LinkTimes;
-  /** `nowMs`: on the monotonic clock. Must not throw. */
+  /** `nowMs`: on the monotonic clock. Its bytes last until the next message has been passed on. Must not throw. */
   readonly onMessage: (message: WireMessage, nowMs: number) => void;
   readonly onLink: (isLinked: boolean) => void;
 }
@@ -50,6 +51,8 @@ export class ZmtpSubscriber {
   #waiting: (Waiting | undefined)[] = [];
   #head = 0;
   #waitingBytes = 0;
+  /** Where the message lies that was passed on last. */
+  #lastSlab: ReadSlab | null = null;
   readonly #turn = new ReaderTurn(() => this.#goOn());
   #turnMessages = 0;
   /** When the message at hand is passed on. */
@@ -125,7 +128,9 @@ export class ZmtpSubscriber {
       }
     }
     this.#waiting.push(next);
-    if (typeof next === 'object') this.#waitingBytes += next.wireBytes;
+    if (typeof next !== 'object') return;
+    this.#waitingBytes += next.wireBytes;
+    next.slab.hold();
   }
 
   #isTurnYoung(): boolean {
@@ -145,8 +150,11 @@ export class ZmtpSubscriber {
     while (this.#head < this.#waiting.length && this.#isTurnYoung()) {
       const next = this.#waiting[this.#head];
       this.#waiting[this.#head++] = undefined;
-      if (typeof next === 'object') this.#waitingBytes -= next.wireBytes;
       if (next !== undefined) this.#passOn(next);
+      if (typeof next === 'object') {
+        this.#waitingBytes -= next.wireBytes;
+        next.slab.letGo();
+      }
       if (this.#isClosed) return;
     }
     if (this.#head * 2 >= this.#waiting.length) {
@@ -156,11 +164,19 @@ export class ZmtpSubscriber {
     if (this.#hasRoom(0.5)) this.#link?.resume();
   }
 
+  #holdLast(slab: ReadSlab): void {
+    if (slab === this.#lastSlab) return;
+    slab.hold();
+    this.#lastSlab?.letGo();
+    this.#lastSlab = slab;
+  }
+
   #passOn(next: Waiting): void {
     if (typeof next === 'object') {
       this.#turnMessages++;
       this.messageCount++;
       this.#options.onMessage(next, this.#nowMs);
+      this.#holdLast(next.slab);
       return;
     }
     const isLinked = next === 'linked';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FrameReader, type WireMessage } from '../../../src/connections/zmtp/frame-reader.ts';
+import type { ReadSlab } from '../../../src/connections/zmtp/read-slab.ts';
 import { framesOf, wireCommand, wireFrame, wireMessage } from '../../support/zmtp-frames.ts';
 
 const MAX_BYTES = 1 << 20;
@@ -28,8 +29,10 @@ function readPieces(pieces: readonly Uint8Array[], maxBytes = MAX_BYTES): unknow
 function readAll(reader: FrameReader, messages: (WireMessage | string)[]): string {
   for (;;) {
     const progress = reader.next();
-    if (progress === 'message' && reader.message !== null) messages.push(reader.message);
-    else if (progress === 'command') messages.push(reader.command.toString('latin1'));
+    if (progress === 'message' && reader.message !== null) {
+      reader.message.slab.hold();
+      messages.push(reader.message);
+    } else if (progress === 'command') messages.push(reader.command.toString('latin1'));
     else return progress;
   }
 }
@@ -80,7 +83,7 @@ test('FrameReader says of no part of a message that it is one', () => {
   }
 });
 
-test('FrameReader keeps what it has given while it reads on, whatever the sizes', () => {
+test('FrameReader keeps what is held while it reads on, whatever the sizes', () => {
   const sizes = fc.array(fc.oneof(fc.nat(300), fc.nat(70_000), fc.nat(900_000)), {
     minLength: 1,
     maxLength: 6,
@@ -99,6 +102,48 @@ test('FrameReader keeps what it has given while it reads on, whatever the sizes'
     }),
     { numRuns: 40 },
   );
+});
+
+describe('FrameReader reads', () => {
+  const message = wireMessage(Buffer.from('t'), Buffer.alloc(10_000, 120));
+
+  /** The slabs of so many messages; of each, `use` is told. */
+  function slabsOf(count: number, use: (slab: ReadSlab) => void): Set<ReadSlab> {
+    const reader = new FrameReader(MAX_BYTES);
+    const slabs = new Set<ReadSlab>();
+    for (let index = 0; index < count; index++) {
+      for (let at = 0; at < message.length; ) {
+        const room = reader.room();
+        const taken = message.subarray(at, at + room.length);
+        room.set(taken);
+        reader.add(taken.length);
+        at += taken.length;
+      }
+      expect(reader.next()).toBe('message');
+      const { slab } = reader.message as WireMessage;
+      slabs.add(slab);
+      use(slab);
+    }
+    return slabs;
+  }
+
+  test('into the same memory again, where nobody holds it', () => {
+    expect(slabsOf(500, () => undefined).size).toBe(2);
+  });
+
+  test('past what is held, and into it once it is let go', () => {
+    const held: ReadSlab[] = [];
+    const slabs = slabsOf(500, (slab) => {
+      slab.hold();
+      if (held.push(slab) > 100) held.shift()?.letGo();
+    });
+    expect(slabs.size).toBeGreaterThan(4);
+    expect(slabs.size).toBeLessThan(9);
+  });
+
+  test('into memory of its own beyond a few slabs', () => {
+    expect(slabsOf(1000, (slab) => slab.hold()).size).toBeGreaterThan(35);
+  });
 });
 
 test('FrameReader counts all frames of a message, and keeps three', () => {
