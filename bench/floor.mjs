@@ -6,7 +6,9 @@
  *
  * Uses     kvrelay's engine socket and the client libraries of its planes, with what is known to make them fast: NATS
  *          messages leave once a turn of the event loop. What a relay needs above this is its own work.
- * Says     a line of JSON when it is ready. The last message holds the mark that ends a run.
+ * Message  u64 number of the engine message, then zeros; the last one ends with the mark of a run's end. On the ZMQ plane it
+ *          begins behind as many bytes as stand in front of an envelope there.
+ * Says     a line of JSON when it is ready.
  */
 import { connect } from 'nats';
 import { XPublisher } from 'zeromq';
@@ -57,7 +59,8 @@ async function zmqPublisher() {
 
 process.stdin.resume().on('end', () => process.exit(0));
 const { publish, planeEndpoint } = await (plane === 'nats' ? natsPublisher() : zmqPublisher());
-const size = Math.max(Number(bytes), END_BYTES.length + 5);
+const headBytes = plane === 'zmq' ? 5 : 0;
+const size = headBytes + Math.max(Number(bytes), END_BYTES.length + 8);
 let count = 0;
 const engine = createEngineSocket({
   endpoint: engineEndpoint,
@@ -66,9 +69,10 @@ const engine = createEngineSocket({
   receiveHwm: Number.POSITIVE_INFINITY,
   maxMessageBytes: 1 << 28,
   compat: 'safe',
-  onMessage: () => {
+  onMessage: ({ sequence }) => {
     // A message of its own each time, as a relay has.
     const message = Buffer.alloc(size);
+    message.writeBigUInt64BE(sequence, headBytes);
     if (++count === Number(batches)) END_BYTES.copy(message, size - END_BYTES.length);
     publish(message);
   },

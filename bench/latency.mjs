@@ -5,13 +5,14 @@
  * Sustained  rate of a relay: batches a second of a run in which the engine sends everything at once.
  * Shares     of a relay's own sustained rate; and, `kvrelay at dynamo's rate`, the same absolute load for both. Dynamo
  *            at kvrelay's rate would be a queue that grows, and no latency.
+ * Floor      at kvrelay's rate: what engine, plane and subscriber take by themselves, on the cores that there are.
  * Counted    the batches after LEAD_S, or half, of the run: until then code is still being compiled, on the cores that are measured.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureRun, withEngine } from './end-to-end.mjs';
-import { startDynamo, startKvrelay } from './relays.mjs';
+import { startDynamo, startFloor, startKvrelay } from './relays.mjs';
 import { median, table } from './report.mjs';
 
 const SHARES = [0.1, 0.5, 0.8];
@@ -30,7 +31,8 @@ export async function measureLatency(name, bed, onRun) {
   try {
     return await withEngine([name, '--batches', String(batches)], async (engine, stream) => {
       const context = { ...bed, engine, stream, folder };
-      const sustained = await sustainedRates(context);
+      const { messageBytes, ...sustained } = await sustainedRates(context);
+      context.messageBytes = messageBytes;
       const runs = [];
       for (let pair = 0; pair < bed.pairs; pair++) {
         for (const share of SHARES) {
@@ -48,25 +50,31 @@ export async function measureLatency(name, bed, onRun) {
   }
 }
 
-/** Batches a second: medians of as many runs as there are pairs. */
+/** Batches a second, medians of as many runs as there are pairs, and bytes out a batch. */
 async function sustainedRates(context) {
   const rates = { kvrelay: [], dynamo: [] };
+  const { batches } = context.stream;
+  let messageBytes = 0;
   for (let pair = 0; pair < context.pairs; pair++) {
     const rateOf = async (start) => {
-      const { seconds } = await measureRun(start, context);
-      return context.stream.batches / seconds;
+      const { seconds, bytes } = await measureRun(start, context);
+      messageBytes = Math.round(bytes / batches);
+      return batches / seconds;
     };
     rates.kvrelay.push(await rateOf(startKvrelay));
     if (context.python !== null) rates.dynamo.push(await rateOf(startDynamo));
   }
-  return { kvrelay: median(rates.kvrelay), dynamo: context.python && median(rates.dynamo) };
+  const dynamo = context.python && median(rates.dynamo);
+  return { kvrelay: median(rates.kvrelay), dynamo, messageBytes };
 }
 
 function sidesOf({ kvrelay, dynamo }) {
   const own = { relay: 'kvrelay', start: startKvrelay, rate: kvrelay };
-  if (dynamo === null) return [own];
+  const floor = { relay: "floor at kvrelay's rate", start: startFloor, rate: kvrelay };
+  if (dynamo === null) return [own, floor];
   return [
     own,
+    floor,
     { relay: 'dynamo', start: startDynamo, rate: dynamo },
     { relay: "kvrelay at dynamo's rate", start: startKvrelay, rate: dynamo },
   ];
@@ -77,12 +85,14 @@ async function measurePaced({ relay, start, rate }, share, context) {
   const [left, arrived] = ['left', 'arrived'].map((name) => join(folder, name));
   const batchesPerSecond = Math.round(rate * share);
   const most = Math.min(stream.batches - 1, Math.ceil(batchesPerSecond * RUN_S));
-  const { lateMs, fault } = await measureRun(start, context, {
+  const isFloor = start === startFloor;
+  const paced = { ...context, stream: { ...stream, batches: most + 1 } };
+  const { lateMs, fault } = await measureRun(start, paced, {
     command: `pace ${batchesPerSecond} ${most} ${left}`,
-    subscriberFlags: ['--arrivals', arrived],
+    subscriberFlags: ['--arrivals', arrived, ...(isFloor ? ['--bytes'] : [])],
   });
   if (fault) throw new Error(`${stream.name}: ${fault}`);
-  const samples = latencies(wordsOf(left), wordsOf(arrived));
+  const samples = latencies(wordsOf(left), wordsOf(arrived), isFloor);
   const at = (part) => samples[Math.min(samples.length - 1, Math.floor(part * samples.length))];
   const percentiles = Object.entries(PERCENTILES).map(([name, part]) => [name, at(part) / 1e6]);
   return {
@@ -101,8 +111,8 @@ function wordsOf(path) {
   return new BigUint64Array(buffer.slice(byteOffset, byteOffset + length));
 }
 
-/** Nanoseconds of each batch after the lead, least first. */
-function latencies(left, arrived) {
+/** Nanoseconds of each batch after the lead, least first. Arrivals are known by hash, or by number. */
+function latencies(left, arrived, areNumbered) {
   const arrivals = new Map();
   for (let at = 0; at < arrived.length; at += 2) arrivals.set(arrived[at], arrived[at + 1]);
   const startNs = Number(left[1]);
@@ -110,7 +120,7 @@ function latencies(left, arrived) {
   const samples = [];
   for (let at = 0; at < left.length; at += 2) {
     if (Number(left[at + 1]) < leadNs) continue;
-    const arrivedNs = arrivals.get(left[at]);
+    const arrivedNs = arrivals.get(areNumbered ? BigInt(at / 2) : left[at]);
     if (arrivedNs === undefined) throw new Error('a batch has not arrived');
     samples.push(Number(arrivedNs - left[at + 1]));
   }

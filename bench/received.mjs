@@ -23,8 +23,13 @@ export function splitNatsStream(bytes, isTorn = false) {
   return messages;
 }
 
-/** Messages that are not looked into. */
-export function countOf(messages) {
+/** Messages that are not looked into; `onMessage` is told the number that each begins with, and its index. */
+export function countOf(messages, onMessage = () => undefined) {
+  for (const [index, message] of messages.entries()) onMessage(message.readBigUInt64BE(), index);
+  return sizeOf(messages);
+}
+
+function sizeOf(messages) {
   return {
     messages: messages.length,
     bytes: messages.reduce((sum, { length }) => sum + length, 0),
@@ -45,7 +50,7 @@ export function contentOf(messages, onStored = () => undefined) {
       for (const { block_hash } of event.data.stored?.blocks ?? []) onStored(block_hash, index);
     }
   }
-  return { ...countOf(messages), ...seen };
+  return { ...sizeOf(messages), ...seen };
 }
 
 /** Each message once: what a plane sends anew after it was away is the same, under its number of before. */

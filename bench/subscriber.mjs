@@ -4,7 +4,8 @@
  *   node bench/subscriber.mjs nats HOST:PORT [SUBJECT]
  *   node bench/subscriber.mjs zmq ENDPOINT
  *   ... --bytes           messages are not envelopes: only counted
- *   ... --arrivals FILE   leaves in FILE, for each stored block, its hash and when its message had arrived, both u64
+ *   ... --arrivals FILE   leaves in FILE, for each stored block, its hash and when its message had arrived, both u64; with
+ *                         --bytes, for each message, the number that it begins with
  *   ... --reconnect       NATS may go away and come back; what comes twice counts once
  *
  * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), one when the
@@ -69,11 +70,10 @@ async function finish(take) {
   const taken = take();
   const payloads = taken.map(({ payload }) => payload);
   const words = [];
-  const onStored = (hash, message) => words.push(BigInt(hash), taken[message].arrivedNs);
-  const look = values.arrivals === undefined ? undefined : onStored;
+  const note = (key, message) => words.push(BigInt(key), taken[message].arrivedNs);
   const unique = values.reconnect ? distinct(payloads) : payloads;
-  const content = values.bytes ? countOf(payloads) : contentOf(unique, look);
-  if (look !== undefined) writeFileSync(values.arrivals, BigUint64Array.from(words));
+  const content = values.bytes ? countOf(payloads, note) : contentOf(unique, note);
+  if (values.arrivals !== undefined) writeFileSync(values.arrivals, BigUint64Array.from(words));
   say({ ...content, silences: heard });
 }
 
