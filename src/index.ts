@@ -37,6 +37,7 @@ export { normalize } from './processor/normalize.ts';
 export { Normalizer, type NormalizerOptions } from './processor/normalizer.ts';
 export { type NumberEventsOptions, numberEvents } from './processor/number-events.ts';
 export { EnvelopeEncoder, messageEnds, type PlaneMessage } from './protocol/envelope.ts';
+export type { MessageRoom } from './protocol/message-slab.ts';
 export type { MmInfo } from './protocol/multimodal.ts';
 export type { BatchFault, NativeBatch } from './protocol/native-batch.ts';
 export {

@@ -7,7 +7,7 @@
  *
  * Source  ai-dynamo/dynamo 1.6.1; the same on NATS (whole body) and on the ZMQ plane (last frame).
  */
-import { MAX_SHARED_BYTES, MessageSlab } from './message-slab.ts';
+import { MAX_SHARED_BYTES, type MessageRoom, MessageSlab, NO_ROOM } from './message-slab.ts';
 import type { PlacementEvent } from './placement-event.ts';
 import type { RouterBatch } from './router-event.ts';
 
@@ -24,6 +24,12 @@ export interface PlaneMessage {
   readonly envelope: Buffer;
   /** Where the envelope lies with others; who is the last to need it may give it back. Absent: it has its own. */
   readonly slab?: MessageSlab | null;
+  /**
+   * The part of the slab that is this message's alone, in bytes: the envelope, at least the room before and exactly the
+   * room behind it. The next message of the slab starts where this one ends.
+   */
+  readonly slabStart?: number;
+  readonly slabEnd?: number;
 }
 
 /** Most that an envelope has around its payload's events. */
@@ -95,8 +101,10 @@ function binHeaderBytes(length: number): number {
 export class EnvelopeEncoder {
   /** Up to the sequence number. */
   readonly #head: Buffer;
+  readonly #room: MessageRoom;
   #nextSequence: number;
   #slab: MessageSlab | null = null;
+  /** Up to the end of the last message that was closed. */
   #slabUsed = 0;
   /** Of the open message: where its events begin and end in the slab, how many they are, and their blocks. */
   #bodyStart = 0;
@@ -104,12 +112,13 @@ export class EnvelopeEncoder {
   #openEvents = 0;
   #openBlocks = 0;
 
-  constructor(publisherId: number, firstSequence = 0) {
+  constructor(publisherId: number, firstSequence = 0, room: MessageRoom = NO_ROOM) {
     const head = Buffer.alloc(MAX_ENVELOPE_HEAD_BYTES);
     head[0] = 0x85;
     let at = putBytes(head, 1, constant('publisher_id'));
     at = putUnsigned(head, at, publisherId);
     this.#head = head.subarray(0, putBytes(head, at, SEQUENCE));
+    this.#room = room;
     this.#nextSequence = firstSequence;
   }
 
@@ -168,23 +177,27 @@ export class EnvelopeEncoder {
     at = putBinHeader(buffer, at, payloadBytes);
     if (eventCount < 16) putNumber(buffer, at, 0x90 | eventCount, 0, 0);
     else putNumber(buffer, at, 0xdc, 2, eventCount);
-    this.#slabUsed = this.#bodyEnd;
+    const envelope = buffer.subarray(from, this.#bodyEnd);
+    const slabStart = this.#slabUsed;
+    const slabEnd = this.#bodyEnd + this.#room.behind;
+    this.#slabUsed = slabEnd;
     this.#openEvents = 0;
     this.#openBlocks = 0;
     slab.messages++;
-    return { sequence, eventCount, envelope: buffer.subarray(from, this.#bodyEnd), slab };
+    return { sequence, eventCount, envelope, slab, slabStart, slabEnd };
   }
 
   /** Room for a message of `bytes` behind what the slab holds already. */
   #open(bytes: number): void {
-    const needed = MAX_ENVELOPE_HEAD_BYTES + bytes;
+    const start = this.#room.before + MAX_ENVELOPE_HEAD_BYTES;
+    const needed = start + bytes + this.#room.behind;
     const slab = this.#slab;
     if (slab === null || this.#slabUsed + needed > slab.buffer.length) {
       slab?.retire();
-      this.#slab = bytes > MAX_SHARED_BYTES ? MessageSlab.ofOne(needed) : MessageSlab.take();
+      this.#slab = bytes > MAX_SHARED_BYTES ? MessageSlab.ofOne(needed) : MessageSlab.take(needed);
       this.#slabUsed = 0;
     }
-    this.#bodyStart = this.#slabUsed + MAX_ENVELOPE_HEAD_BYTES;
+    this.#bodyStart = this.#slabUsed + start;
     this.#bodyEnd = this.#bodyStart;
   }
 

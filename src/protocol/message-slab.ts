@@ -18,6 +18,14 @@ const MAX_FREE_SLABS = 64;
 
 const free: MessageSlab[] = [];
 
+/** Bytes that a plane wants free around each envelope, for what it sends before and behind it. */
+export interface MessageRoom {
+  readonly before: number;
+  readonly behind: number;
+}
+
+export const NO_ROOM: MessageRoom = { before: 0, behind: 0 };
+
 export class MessageSlab {
   readonly buffer: Buffer;
   /** Cut from it and not given back. */
@@ -29,8 +37,9 @@ export class MessageSlab {
     this.buffer = Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** One for many messages. */
-  static take(): MessageSlab {
+  /** One for many messages, the first of them of `bytes`. */
+  static take(bytes: number): MessageSlab {
+    if (bytes > SLAB_BYTES) return MessageSlab.ofOne(bytes);
     const slab = free.pop() ?? new MessageSlab(SLAB_BYTES);
     slab.#isRetired = false;
     return slab;

@@ -9,6 +9,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { EnvelopeEncoder } from './envelope.ts';
+import { type MessageRoom, NO_ROOM } from './message-slab.ts';
 import { RouterEventEncoder } from './router-event.ts';
 
 export interface PublisherOptions {
@@ -16,6 +17,8 @@ export interface PublisherOptions {
   readonly workerId: bigint | null;
   /** 1 … 2^53 − 1; drawn at random if absent. */
   readonly publisherId?: number;
+  /** What the plane of its messages wants around them; none if absent. */
+  readonly room?: MessageRoom;
   /** Above 1 and 0 only where a test wants large numbers. */
   readonly firstEventId?: number;
   readonly firstSequence?: number;
@@ -25,17 +28,19 @@ export class Publisher {
   #workerId: bigint | null;
   #publisherId: number;
   #encodedWorkerId: bigint;
+  readonly #room: MessageRoom;
   events: RouterEventEncoder;
   envelopes: EnvelopeEncoder;
   nextEventId: number;
 
   constructor(options: PublisherOptions) {
-    const { workerId, publisherId = randomPublisherId() } = options;
+    const { workerId, publisherId = randomPublisherId(), room = NO_ROOM } = options;
     this.#workerId = workerId;
     this.#publisherId = publisherId;
     this.#encodedWorkerId = workerId ?? 0n;
+    this.#room = room;
     this.events = new RouterEventEncoder(this.#encodedWorkerId);
-    this.envelopes = new EnvelopeEncoder(publisherId, options.firstSequence);
+    this.envelopes = new EnvelopeEncoder(publisherId, options.firstSequence, room);
     this.nextEventId = options.firstEventId ?? 1;
   }
 
@@ -64,7 +69,7 @@ export class Publisher {
     // Its templates live in the kernel's memory for good, so none is made without need.
     if (this.#encodedWorkerId !== workerId) this.events = new RouterEventEncoder(workerId);
     this.#encodedWorkerId = workerId;
-    this.envelopes = new EnvelopeEncoder(this.#publisherId);
+    this.envelopes = new EnvelopeEncoder(this.#publisherId, 0, this.#room);
     this.nextEventId = 1;
   }
 
