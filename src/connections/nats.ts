@@ -13,6 +13,7 @@ import {
   type Msg,
   type Subscription,
 } from 'nats';
+import { isLinked, writeFrames } from './nats-socket.ts';
 
 export interface NatsListener {
   /** `isFirst` is false for a reconnect, after which nothing unconfirmed can be relied upon. */
@@ -83,6 +84,22 @@ export class NatsConnection {
     this.#startupTimer = setTimeout(() => {
       onError(new Error(`no connection within ${startupTimeoutMs / 1000} s, trying on`));
     }, startupTimeoutMs);
+  }
+
+  /** Whether `write` would reach a socket now; the end of a link shows here first, and in `isConnected` a little later. */
+  get canWrite(): boolean {
+    return this.#client !== null && isLinked(this.#client);
+  }
+
+  /**
+   * Sends messages that lie ready as the protocol has them, in order with all else that is sent here. False, and nothing
+   * is done, without a link. The memory must stay as it is until a later `confirm` resolves or a new link stands, by
+   * which time the one before has let go of it.
+   */
+  write(frames: Uint8Array): boolean {
+    if (this.#client === null || !isLinked(this.#client)) return false;
+    writeFrames(this.#client, frames);
+    return true;
   }
 
   /** Hands a message to the connected client. Throws what the client throws. */
