@@ -19,7 +19,7 @@ import { diverges } from './protocol/compat.ts';
 import type { ChannelTransport } from './protocol/discovery-records.ts';
 import { KV_EVENTS_TOPIC } from './protocol/envelope.ts';
 import type { NativeBatch } from './protocol/native-batch.ts';
-import { Publisher } from './protocol/publisher.ts';
+import { Publisher, randomPublisherId } from './protocol/publisher.ts';
 import { type OwnClearCause, RankCleared } from './protocol/rank-cleared.ts';
 import { pipelineWarnings } from './relay-warnings.ts';
 import type { PresentSource } from './router/rank-presence.ts';
@@ -72,15 +72,14 @@ export class Relay implements PresentSource {
     this.dpRank = dpRank;
     const offset = config.engineSockets === 'shared' ? 0 : dpRank - config.dpRank;
     this.engineEndpoint = rankEndpoint(config.engineEndpoint, offset);
-    this.#publisher = new Publisher({ workerId: config.workerId });
     this.#config = config;
     this.#warner = warner;
     this.#onPlaneChange = onPlaneChange;
-    this.indexer = config.indexer ? this.#createIndexer() : null;
+    const publisherId = randomPublisherId();
     this.plane = createEventPlane(config, {
       topic: KV_EVENTS_TOPIC,
       endpoint: rankEndpoint(config.planeEndpoint, dpRank - config.dpRank),
-      publisherId: this.publisherId,
+      publisherId,
       nats,
       metrics: this.metrics,
       outboxBytes: config.outboxBytes,
@@ -88,6 +87,9 @@ export class Relay implements PresentSource {
       resends: diverges(config.compat, 'resend'),
       onEvent: (event) => this.#takePlaneEvent(event),
     });
+    const { workerId } = config;
+    this.#publisher = new Publisher({ workerId, publisherId, room: this.plane.messageRoom });
+    this.indexer = config.indexer ? this.#createIndexer() : null;
     this.#resyncs = new ResyncMonitor({
       quietMs: config.resyncQuietMs,
       lostMessages: () => totalOf(this.metrics.publishFailures),

@@ -2,7 +2,7 @@
  * NatsConnection: one connection to NATS that is never given up, shared by event and request planes.
  *
  * Retries  from the first attempt on, capped and jittered, also after a refused authorisation.
- * Never    hands a message to a client that is not connected: it would keep it and throw it away.
+ * Never    writes to a client that is not connected: what it takes then it throws away.
  * Source   nats 2.29: at each redial the client's own buffer is dropped and open flushes are rejected.
  */
 import {
@@ -86,9 +86,9 @@ export class NatsConnection {
     }, startupTimeoutMs);
   }
 
-  /** Whether `write` would reach a socket now; the end of a link shows here first, and in `isConnected` a little later. */
+  /** Whether `write` would reach a socket now: `isConnected` follows the end of a link a little later. */
   get canWrite(): boolean {
-    return this.#client !== null && isLinked(this.#client);
+    return this.#isConnected && this.#client !== null && isLinked(this.#client);
   }
 
   /**
@@ -97,14 +97,9 @@ export class NatsConnection {
    * which time the one before has let go of it.
    */
   write(frames: Uint8Array): boolean {
-    if (this.#client === null || !isLinked(this.#client)) return false;
+    if (this.#client === null || !this.canWrite) return false;
     writeFrames(this.#client, frames);
     return true;
-  }
-
-  /** Hands a message to the connected client. Throws what the client throws. */
-  publish(subject: string, message: Uint8Array): void {
-    this.#client?.publish(subject, message);
   }
 
   /**

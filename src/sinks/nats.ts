@@ -3,16 +3,23 @@
  *
  * Message  the envelope alone: no headers, no reply.
  * Sends    once a turn of the event loop: a write for each message costs more than the message. At most
- *          WINDOW_BYTES are with the client unconfirmed, which is all that a broken link can swallow.
+ *          WINDOW_BYTES are on their way unconfirmed, which is all that a broken link can swallow.
  * Confirms by PONG: a probe each PROBE_MS or PROBE_BYTES, never one a message.
  * Resends  after a reconnect, once subscribers had time to be back: the same bytes, numbers and ids.
  * Down     messages wait in the outbox, bounded; the oldest go first, counted.
+ * Memory   is sent as it lies, so it may be used again only when no socket can still read it: once a PONG has come to
+ *          a PING behind it, or once another link stands, as the socket of the one before is destroyed by then. These
+ *          are the two places that confirm messages to the outbox, which gives back what is confirmed and nothing
+ *          else: what a full outbox drops, what another publisher leaves behind and what a stop cuts off take their
+ *          slabs out of use. A message that is sent again gets the bytes that it has.
  * Source   ai-dynamo/dynamo 1.6.1, NATS event plane (subject and message; the rest is ours).
  */
 import type { NatsConnection } from '../connections/nats.ts';
 import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
 import type { ChannelTransport } from '../protocol/discovery-records.ts';
 import type { PlaneMessage } from '../protocol/envelope.ts';
+import type { MessageRoom } from '../protocol/message-slab.ts';
+import { NatsFrames } from './nats-frames.ts';
 import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
 
@@ -38,6 +45,7 @@ export class NatsPlane implements Plane {
   readonly #options: NatsPlaneOptions;
   readonly #metrics: PlaneMetrics;
   readonly #connection: NatsConnection;
+  readonly #frames: NatsFrames;
   #outbox: Outbox;
   #isScheduled = false;
   #isPaused = false;
@@ -56,6 +64,8 @@ export class NatsPlane implements Plane {
     this.#options = options;
     this.#metrics = metrics;
     this.#connection = connection;
+    // Where the link has ended in just this moment, what it does not write is unconfirmed and sent again.
+    this.#frames = new NatsFrames(options.subject, (frames) => connection.write(frames));
     this.endpoint = `${options.servers.join(',')} ${options.subject}`;
     this.#outbox = new Outbox(options.outboxBytes);
     connection.listen({
@@ -70,6 +80,10 @@ export class NatsPlane implements Plane {
 
   get maxMessageBytes(): number {
     return this.#connection.maxPayloadBytes;
+  }
+
+  get messageRoom(): MessageRoom {
+    return this.#frames.room;
   }
 
   get isConnected(): boolean {
@@ -158,8 +172,12 @@ export class NatsPlane implements Plane {
     });
   }
 
+  get #canSend(): boolean {
+    return !this.#isPaused && this.#connection.canWrite;
+  }
+
   #sendAll(): void {
-    while (this.isConnected && !this.#isPaused && this.#outbox.handedOverBytes < WINDOW_BYTES) {
+    while (this.#canSend && this.#outbox.handedOverBytes < WINDOW_BYTES) {
       const message = this.#outbox.next();
       if (message === undefined) break;
       const { sequence, envelope } = message;
@@ -169,19 +187,13 @@ export class NatsPlane implements Plane {
         this.#drop('payload_too_large', 1);
         continue;
       }
-      try {
-        this.#connection.publish(this.#options.subject, envelope);
-      } catch (error) {
-        this.#outbox.discard();
-        this.#drop('client', 1);
-        this.#options.onEvent({ kind: 'error', error });
-        continue;
-      }
+      this.#frames.add(message);
       if (sequence <= this.#resendUntil) this.#metrics.resentMessages++;
       this.#lastSequence = sequence;
       this.#unprobedBytes += envelope.length;
       if (this.#unprobedBytes >= PROBE_BYTES) this.#probe();
     }
+    this.#frames.flush();
     if (this.#unprobedBytes > 0) this.#probeTimer ??= setTimeout(() => this.#probe(), PROBE_MS);
   }
 
@@ -190,6 +202,7 @@ export class NatsPlane implements Plane {
     this.#probeTimer = undefined;
     this.#unprobedBytes = 0;
     if (!this.isConnected) return;
+    this.#frames.flush();
     const sequence = this.#lastSequence;
     // Its numbers mean nothing to the outbox of a later publisher.
     const outbox = this.#outbox;
@@ -204,7 +217,7 @@ export class NatsPlane implements Plane {
     );
   }
 
-  #drop(reason: 'outbox_full' | 'payload_too_large' | 'client', messages: number): void {
+  #drop(reason: 'outbox_full' | 'payload_too_large', messages: number): void {
     this.#metrics.publishFailures[reason] += messages;
     this.#options.onEvent({ kind: 'dropped', reason });
   }

@@ -1,4 +1,5 @@
 /** No plane: events are processed and counted, and leave nowhere. */
+import { type MessageRoom, NO_ROOM } from '../protocol/message-slab.ts';
 import type { Plane } from './plane.ts';
 
 export class NonePlane implements Plane {
@@ -12,6 +13,7 @@ export class NonePlane implements Plane {
   readonly disconnects = 0;
   readonly reconnects = 0;
 
+  readonly messageRoom: MessageRoom = NO_ROOM;
   readonly channel = null;
 
   startPublisher(): number {

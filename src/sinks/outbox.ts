@@ -9,8 +9,8 @@
  */
 import type { PlaneMessage } from '../protocol/envelope.ts';
 
-/** What has to be kept of a message; its events' lists do not outlive their batch. */
-export type OutboxMessage = Pick<PlaneMessage, 'sequence' | 'envelope' | 'slab'>;
+/** What is used of a message here. */
+export type OutboxMessage = Omit<PlaneMessage, 'eventCount'>;
 
 /** Gone messages in front of the list, before it is copied without them. */
 const COMPACT_AT = 1024;
@@ -47,14 +47,15 @@ export class Outbox {
   }
 
   /** Adds a message; returns how many older ones, or the message itself, had to go for it. */
-  push({ sequence, envelope, slab = null }: OutboxMessage): number {
+  push(message: OutboxMessage): number {
+    const { envelope } = message;
     let dropped = 0;
     while (this.length > 0 && this.#bytes + envelope.length > this.#maxBytes) {
       this.#dropOldest();
       dropped++;
     }
     if (envelope.length > this.#maxBytes) return dropped + 1;
-    this.#messages.push({ sequence, envelope, slab });
+    this.#messages.push(message);
     this.#bytes += envelope.length;
     return dropped;
   }

@@ -1,6 +1,7 @@
 /** Plane: an event plane with its connection, as the worker starts, shows and stops it. */
 import type { PublishFailureReason } from '../metrics/relay-metrics.ts';
 import type { ChannelTransport } from '../protocol/discovery-records.ts';
+import type { MessageRoom } from '../protocol/message-slab.ts';
 import type { RouterEventSink } from './sink.ts';
 
 export interface Plane extends RouterEventSink {
@@ -14,6 +15,8 @@ export interface Plane extends RouterEventSink {
   readonly outboxMessages: number;
   readonly disconnects: number;
   readonly reconnects: number;
+  /** What it wants free around each envelope; it sends those without, too. */
+  readonly messageRoom: MessageRoom;
   /** How routers that find the source by discovery get its events; null where they need no telling. */
   readonly channel: ChannelTransport | null;
   /** Resolves once the plane takes messages, be it into its outbox. Rejects on a wrong address. */

@@ -16,6 +16,7 @@ import { KvRelayError } from '../errors.ts';
 import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
 import type { ChannelTransport } from '../protocol/discovery-records.ts';
 import type { PlaneMessage } from '../protocol/envelope.ts';
+import { type MessageRoom, NO_ROOM } from '../protocol/message-slab.ts';
 import { BrokerLink } from './broker-link.ts';
 import { Outbox, type OutboxMessage } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
@@ -70,6 +71,7 @@ export interface ZmqPlaneOptions {
 export class ZmqPlane implements Plane {
   readonly kind = 'zmq';
   readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
+  readonly messageRoom: MessageRoom = NO_ROOM;
   readonly #options: ZmqPlaneOptions;
   readonly #metrics: PlaneMetrics;
   readonly #socket: XPublisher;

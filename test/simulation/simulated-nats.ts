@@ -3,9 +3,11 @@
  *
  * Link     in order; where it breaks, what the server has not got is lost, and the client hears of it
  *          only later: what it is handed meanwhile is lost as well. Open confirmations are rejected then.
+ *          A message leaves from the memory that it was given in, and is read there when it arrives.
  * Server   passes on at once what it gets, to a subscriber that is connected at that moment.
  */
 import type { NatsConnection, NatsListener, NatsResponder } from '../../src/connections/nats.ts';
+import { publicationsIn } from '../support/nats-publications.ts';
 import type { Random } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -15,7 +17,8 @@ type Surface = Pick<
   | 'isConnected'
   | 'maxPayloadBytes'
   | 'listen'
-  | 'publish'
+  | 'canWrite'
+  | 'write'
   | 'confirm'
   | 'respond'
   | 'disconnects'
@@ -64,8 +67,19 @@ export class SimulatedNats implements Surface {
     this.#reconnectIn(this.#random.pick([0, 5, 300]));
   }
 
-  publish(_subject: string, message: Uint8Array): void {
-    this.#send(() => this.#deliver(message));
+  get canWrite(): boolean {
+    return this.isConnected;
+  }
+
+  write(frames: Uint8Array): boolean {
+    if (!this.isConnected) return false;
+    for (const { frame } of publicationsIn(frames)) {
+      // Read where it lies once it arrives: memory that is used again too early shows.
+      this.#send(() => {
+        for (const { message } of publicationsIn(frame)) this.#deliver(Buffer.from(message));
+      });
+    }
+    return true;
   }
 
   /** Stands on the server as long as the link does, and again soon after it stands again. */
