@@ -53,6 +53,9 @@ export class NatsPlane implements Plane {
   #lastSequence = -1;
   /** Sent before and to be sent again: they count as resent, not as published. */
   #resendUntil = -1;
+  /** Of this link: what was written, and how much of it has arrived. What an outbox drops is still on its way. */
+  #writtenBytes = 0;
+  #arrivedBytes = 0;
   #unprobedBytes = 0;
   #probeTimer: NodeJS.Timeout | undefined;
   #resumeTimer: NodeJS.Timeout | undefined;
@@ -151,6 +154,7 @@ export class NatsPlane implements Plane {
     // A second outage may come before all that the first one swallowed has been sent again.
     this.#resendUntil = Math.max(this.#resendUntil, this.#lastSequence);
     this.#outbox.rewind();
+    this.#arrivedBytes = this.#writtenBytes;
     this.#isPaused = true;
     const { resumeDelayMs } = this.#options;
     clearTimeout(this.#resumeTimer);
@@ -177,7 +181,7 @@ export class NatsPlane implements Plane {
   }
 
   #sendAll(): void {
-    while (this.#canSend && this.#outbox.handedOverBytes < WINDOW_BYTES) {
+    while (this.#canSend && this.#writtenBytes - this.#arrivedBytes < WINDOW_BYTES) {
       const message = this.#outbox.next();
       if (message === undefined) break;
       const { sequence, envelope } = message;
@@ -190,6 +194,7 @@ export class NatsPlane implements Plane {
       this.#frames.add(message);
       if (sequence <= this.#resendUntil) this.#metrics.resentMessages++;
       this.#lastSequence = sequence;
+      this.#writtenBytes += envelope.length;
       this.#unprobedBytes += envelope.length;
       if (this.#unprobedBytes >= PROBE_BYTES) this.#probe();
     }
@@ -204,11 +209,13 @@ export class NatsPlane implements Plane {
     if (!this.isConnected) return;
     this.#frames.flush();
     const sequence = this.#lastSequence;
+    const writtenBytes = this.#writtenBytes;
     // Its numbers mean nothing to the outbox of a later publisher.
     const outbox = this.#outbox;
     this.#connection.confirm().then(
       () => {
         outbox.confirm(sequence);
+        this.#arrivedBytes = writtenBytes;
         this.#sendAll();
         this.#onConfirmed?.();
       },

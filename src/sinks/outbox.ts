@@ -21,7 +21,6 @@ export class Outbox {
   #oldest = 0;
   #next = 0;
   #bytes = 0;
-  #handedOverBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -39,11 +38,6 @@ export class Outbox {
 
   get waiting(): number {
     return this.#messages.length - this.#next;
-  }
-
-  /** Bytes handed over and not confirmed. */
-  get handedOverBytes(): number {
-    return this.#handedOverBytes;
   }
 
   /** Adds a message; returns how many older ones, or the message itself, had to go for it. */
@@ -65,7 +59,6 @@ export class Outbox {
     const message = this.#messages[this.#next];
     if (message === undefined) return undefined;
     this.#next++;
-    this.#handedOverBytes += message.envelope.length;
     return message;
   }
 
@@ -74,7 +67,6 @@ export class Outbox {
     const message = this.#messages[--this.#next] as OutboxMessage;
     this.#messages.splice(this.#next, 1);
     this.#bytes -= message.envelope.length;
-    this.#handedOverBytes -= message.envelope.length;
   }
 
   /** Gives up handed-over messages with numbers up to `sequence`: they have arrived. */
@@ -92,15 +84,13 @@ export class Outbox {
   rewind(): number {
     const count = this.#next - this.#oldest;
     this.#next = this.#oldest;
-    this.#handedOverBytes = 0;
     return count;
   }
 
   #dropOldest(): void {
     const message = this.#messages[this.#oldest] as OutboxMessage;
     this.#bytes -= message.envelope.length;
-    if (this.#next > this.#oldest) this.#handedOverBytes -= message.envelope.length;
-    else this.#next++;
+    if (this.#next === this.#oldest) this.#next++;
     this.#oldest++;
     if (this.#oldest < COMPACT_AT || this.#oldest * 2 < this.#messages.length) return;
     this.#messages = this.#messages.slice(this.#oldest);

@@ -1,6 +1,6 @@
 /** Messages that leave from the memory they were written to: each comes whole, whatever the server does meanwhile. */
 import { connect } from 'nats';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createCertificates } from '../support/nats-identities.ts';
 import { PlainSubscriber, type PlaneTrial, startPlanes } from '../support/nats-planes.ts';
 import { natsServerAvailable } from '../support/nats-server.ts';
@@ -135,6 +135,30 @@ describe.skipIf(!natsServerAvailable())('NatsPlane', () => {
       expect(numbers.at(-1)).toBe(trial.published.length - 1);
     }
     expect(trials[0]?.metrics.publishFailures.outbox_full).toBeGreaterThan(0);
+    expect(connection.disconnects).toBe(0);
+  });
+
+  test('a server that stands still gets no more than a window, however much an outbox drops', async () => {
+    const server = await startTestServer();
+    const client = { servers: server.url };
+    const options = { subject: SUBJECT, outboxBytes: 1 << 20 };
+    const { connection, trials } = await startPlanes(client, options);
+    const [trial] = trials as [PlaneTrial];
+    const write = vi.spyOn(connection, 'write');
+    const writtenBytes = (): number =>
+      write.mock.calls.reduce((sum, [frames]) => sum + frames.length, 0);
+    server.kill('SIGSTOP');
+    for (let turn = 0; turn < 40; turn++) {
+      trial.publish(1 << 19);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(writtenBytes()).toBeGreaterThan(4 << 20);
+    expect(writtenBytes()).toBeLessThan(5 << 20);
+    expect(trial.metrics.publishFailures.outbox_full).toBeGreaterThan(0);
+    server.kill('SIGCONT');
+    await trial.isConfirmed();
+    trial.publish(1 << 19);
+    await trial.isConfirmed();
     expect(connection.disconnects).toBe(0);
   });
 
