@@ -1,5 +1,5 @@
 /**
- * The socket inside the client, for messages that lie ready in memory as the protocol has them.
+ * The socket inside the client, for messages that lie ready in memory as the protocol has them, and for its end.
  *
  * Why      the client's own `publish` makes several buffers a message and copies them all into a new one, outside of
  *          the heap: work and garbage that grow with every message.
@@ -26,4 +26,9 @@ export function writeFrames(client: NatsConnection, frames: Uint8Array): void {
   const { outbound, transport } = protocolOf(client);
   if (outbound.size() > 0) transport.send(outbound.drain());
   transport.send(frames);
+}
+
+/** Ends the link at once. The client would first wait for all that is queued to leave, for which a frozen server has no room. */
+export function endLink(client: NatsConnection): void {
+  void protocolOf(client).transport.close();
 }

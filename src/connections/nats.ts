@@ -9,11 +9,12 @@ import {
   type NatsConnection as Client,
   type ConnectionOptions,
   connect,
+  DebugEvents,
   Events,
   type Msg,
   type Subscription,
 } from 'nats';
-import { isLinked, writeFrames } from './nats-socket.ts';
+import { endLink, isLinked, writeFrames } from './nats-socket.ts';
 
 export interface NatsListener {
   /** `isFirst` is false for a reconnect, after which nothing unconfirmed can be relied upon. */
@@ -200,6 +201,7 @@ export class NatsConnection {
     for await (const { type, data } of client.status()) {
       if (type === Events.Disconnect) this.#setConnected(false);
       else if (type === Events.Reconnect) this.#setConnected(true);
+      else if (type === DebugEvents.StaleConnection) endLink(client);
       else if (type === Events.Error)
         this.#options.onError(new Error(typeof data === 'string' ? data : type));
     }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type Socket } from 'node:net';
-import { type NatsConnection as Client, connect, type Msg } from 'nats';
+import { type NatsConnection as Client, type ConnectionOptions, connect, type Msg } from 'nats';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { NatsConnection } from '../../src/connections/nats.ts';
 import { isLinked, writeFrames } from '../../src/connections/nats-socket.ts';
@@ -33,8 +33,8 @@ async function startSubscriber(url: string): Promise<{ texts: string[]; client: 
   return { texts, client };
 }
 
-function startConnection(url: string): NatsConnection {
-  const client = { servers: url };
+function startConnection(url: string, options: ConnectionOptions = {}): NatsConnection {
+  const client = { servers: url, ...options };
   const onError = (): void => undefined;
   const connection = new NatsConnection({ client, startupTimeoutMs: 60_000, onError });
   connection.start();
@@ -141,6 +141,20 @@ describe.skipIf(!natsServerAvailable())('frames to NATS', () => {
     expect(await eventually(() => text().includes('CONNECT'))).toBe(true);
     expect([connection.canWrite, connection.write(frame('too early'))]).toEqual([false, false]);
     expect(text()).not.toContain('PUB');
+  });
+
+  test('that a frozen server leaves in a full socket do not keep the link: no answer to pings ends it', async () => {
+    const server = await startTestServer();
+    const connection = startConnection(server.url, { pingInterval: 200, maxPingOut: 2 });
+    await eventually(() => connection.isConnected);
+    server.kill('SIGSTOP');
+    const large = frame('x'.repeat(1_000_000));
+    for (let at = 0; at < 20; at++) connection.write(large);
+    expect(await eventually(() => !connection.isConnected, 15_000)).toBe(true);
+    server.kill('SIGCONT');
+    expect(await eventually(() => connection.connects === 2, 15_000)).toBe(true);
+    expect(connection.write(frame('later'))).toBe(true);
+    await connection.confirm();
   });
 
   test('are not taken from the moment on that the client closes', async () => {
