@@ -138,6 +138,31 @@ describe.skipIf(!natsServerAvailable())('NatsPlane', () => {
     expect(connection.disconnects).toBe(0);
   });
 
+  test('a probe leaves behind all that it asks about', async () => {
+    const { url: servers } = await startTestServer();
+    const { connection, trials } = await startPlanes({ servers }, { subject: SUBJECT });
+    const [trial] = trials as [PlaneTrial];
+    let writtenBytes = 0;
+    const writtenAtProbe: number[] = [];
+    const write = connection.write.bind(connection);
+    vi.spyOn(connection, 'write').mockImplementation((frames) => {
+      writtenBytes += frames.length;
+      return write(frames);
+    });
+    const confirm = connection.confirm.bind(connection);
+    vi.spyOn(connection, 'confirm').mockImplementation(() => {
+      writtenAtProbe.push(writtenBytes);
+      return confirm();
+    });
+    trial.publish(1 << 21);
+    await trial.isConfirmed();
+    expect(writtenAtProbe.length).toBeGreaterThan(3);
+    // A probe comes with each 256 KiB of envelopes, and frames are larger than those.
+    for (const [index, bytes] of writtenAtProbe.slice(0, 3).entries()) {
+      expect(bytes).toBeGreaterThan((index + 1) * (256 << 10));
+    }
+  });
+
   test('a server that stands still gets no more than a window, however much an outbox drops', async () => {
     const server = await startTestServer();
     const client = { servers: server.url };
