@@ -244,16 +244,16 @@ describe.skipIf(!natsServerAvailable())('NATS outages', () => {
     for (let sequence = 0; sequence < 3; sequence++) {
       await engine.send(batchFrames(batch([storeEvent(large)]), sequence));
     }
-    await eventually(() => worker.status().ranks[0]?.counters.received === 3);
+    expect(await eventually(() => worker.status().ranks[0]?.counters.received === 3)).toBe(true);
     const back = await startNatsServer({ port, maxPayloadBytes: 65_536 });
     cleanups.push(() => back.stop());
     const { received } = await startRouter(url);
-    await eventually(() => worker.status().plane.connected);
+    expect(await eventually(() => worker.status().plane.connected)).toBe(true);
     for (let sequence = 3; sequence < 20; sequence++) {
       await engine.send(batchFrames(batch([storeEvent([sequence])]), sequence));
     }
-    await eventually(() => blocksIn(received) === 17);
-    await eventually(() => worker.status().plane.outbox_messages === 0);
+    expect(await eventually(() => blocksIn(received) === 17)).toBe(true);
+    expect(await eventually(() => worker.status().plane.outbox_messages === 0)).toBe(true);
     const text = await (await fetch(`${worker.httpUrl}/metrics`)).text();
     expect(text).toMatch(/kvrelay_publish_failures_total\{[^}]*payload_too_large[^}]*\} [1-9]/);
   });
