@@ -8,9 +8,9 @@
  *                         --bytes, for each message, the number that it begins with
  *   ... --reconnect       NATS may go away and come back; what comes twice counts once
  *
- * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock), one when the
- *          block that ends a stream has come (`endNs`), and then what all messages held (received.mjs) and the `silences`
- *          in which none came.
+ * Says     a line of JSON when subscribed, one when the first bytes have come (`firstNs`, monotonic clock; of ZMTP those are
+ *          a greeting), one when the block that ends a stream has come (`endNs`), and then what all messages held
+ *          (received.mjs) and the `silences` in which none came.
  * Costs    a search in what has come; nothing is parsed meanwhile, and next to nothing is made, so that a measurement on
  *          few cores is not one of this process.
  */
@@ -18,18 +18,24 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Subscriber } from 'zeromq';
-import { contentOf, countOf, distinct, splitNatsStream } from './received.mjs';
+import {
+  GREETING,
+  GREETING_BYTES,
+  READY,
+  subscription,
+} from '../dist/connections/zmtp/handshake.js';
+import { contentOf, countOf, distinct, splitNatsStream, splitZmtpStream } from './received.mjs';
 import { END_BYTES } from './streams.mjs';
 
 /** What of the last message is still on the way when the end has been seen. */
 const TAIL_MS = 100;
-/** A subscription follows the handshake at once, but nothing tells when it has arrived. */
+/** Nothing tells when a subscription has arrived. */
 const SUBSCRIBED_MS = 100;
 const RECONNECT_MS = 20;
-/** Of one read from a NATS connection at most, and of the memory that reads go to. */
+/** Of one read at most, and of the memory that reads go to. */
 const READ_BYTES = 256 << 10;
 const PIECE_BYTES = 64 << 20;
+const EMPTY = Buffer.alloc(0);
 const SEAM_BYTES = END_BYTES.length - 1;
 /** Shorter ones are not told of. */
 const SILENCE_NS = 5_000_000n;
@@ -78,7 +84,7 @@ async function finish(take) {
 }
 
 /**
- * What one connection to NATS has brought; a message has arrived with the read that brought its end. Reads go to large pieces
+ * What one connection has brought; a message has arrived with the read that brought its end. Reads go to large pieces
  * of memory: buffers of their own would have the garbage collector hold both cores for milliseconds.
  */
 class Connection {
@@ -86,9 +92,15 @@ class Connection {
   #piece = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  #length = 0;
+  length = 0;
   #reads = [];
+  /** Finds the messages in all that was read. */
+  #split;
   isTorn = false;
+
+  constructor(split) {
+    this.#split = split;
+  }
 
   /** Where the next read goes. */
   room() {
@@ -109,15 +121,15 @@ class Connection {
   add(byteCount) {
     const from = Math.max(0, this.#end - SEAM_BYTES);
     this.#end += byteCount;
-    this.#length += byteCount;
-    this.#reads.push({ end: this.#length, arrivedNs: arrived() });
+    this.length += byteCount;
+    this.#reads.push({ end: this.length, arrivedNs: arrived() });
     return this.#piece.subarray(from, this.#end);
   }
 
   messages() {
     const bytes = Buffer.concat([...this.#pieces, this.#piece.subarray(this.#start, this.#end)]);
     let read = 0;
-    return splitNatsStream(bytes, this.isTorn).map((payload) => {
+    return this.#split(bytes, this.isTorn).map((payload) => {
       const end = payload.byteOffset - bytes.byteOffset + payload.length;
       while (this.#reads[read].end < end) read++;
       return { payload, arrivedNs: this.#reads[read].arrivedNs };
@@ -137,7 +149,7 @@ function take(bytes) {
 /** A NATS client of one subscription: a library would parse every message while the clock runs. */
 function subscribeNats() {
   const { hostname, port } = new URL(`tcp://${address}`);
-  const connection = new Connection();
+  const connection = new Connection(splitNatsStream);
   connections.push(connection);
   let isSubscribed = false;
   const greeting = Buffer.alloc(READ_BYTES);
@@ -163,23 +175,28 @@ function subscribeNats() {
   });
 }
 
-async function subscribeZmq() {
-  const socket = new Subscriber({ linger: 0, receiveHighWaterMark: 0 });
-  socket.events.on('handshake', () => {
-    setTimeout(() => say({ subscribed: true }), SUBSCRIBED_MS);
-  });
-  socket.subscribe();
-  socket.connect(address);
-  const messages = [];
-  for await (const frames of socket) {
-    // Version and length stand in front of an envelope.
-    const payload = frames.at(-1).subarray(5);
-    messages.push({ payload, arrivedNs: arrived() });
-    if (payload.includes(END_BYTES)) break;
-  }
-  await finish(() => messages);
+/** The same of ZMTP, for the same reason. */
+function subscribeZmq() {
+  const { hostname, port } = new URL(address);
+  const connection = new Connection(splitZmtpStream);
+  connections.push(connection);
+  let isSubscribed = false;
+  const onread = {
+    buffer: () => connection.room(),
+    callback: (byteCount) => {
+      take(connection.add(byteCount));
+      // Before its own READY, libzmq takes no subscription.
+      if (isSubscribed || connection.length <= GREETING_BYTES) return true;
+      isSubscribed = true;
+      socket.write(subscription(EMPTY, 1));
+      setTimeout(() => say({ subscribed: true }), SUBSCRIBED_MS);
+      return true;
+    },
+  };
+  const socket = connect({ port: Number(port), host: hostname, onread });
+  socket.write(Buffer.concat([GREETING, READY]));
 }
 
 process.stdin.resume().on('end', () => process.exit(0));
 if (plane === 'nats') subscribeNats();
-else await subscribeZmq();
+else subscribeZmq();
