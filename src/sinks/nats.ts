@@ -49,7 +49,7 @@ export class NatsPlane implements Plane {
   #outbox: Outbox;
   #isScheduled = false;
   #isPaused = false;
-  /** Number of the message handed over last; lower again once older ones are resent. */
+  /** Number of the message that this link was handed last; -1: none. */
   #lastSequence = -1;
   /** Sent before and to be sent again: they count as resent, not as published. */
   #resendUntil = -1;
@@ -154,6 +154,8 @@ export class NatsPlane implements Plane {
     // A second outage may come before all that the first one swallowed has been sent again.
     this.#resendUntil = Math.max(this.#resendUntil, this.#lastSequence);
     this.#outbox.rewind();
+    // A probe on this link speaks of what was written on this link.
+    this.#lastSequence = -1;
     this.#arrivedBytes = this.#writtenBytes;
     this.#isPaused = true;
     const { resumeDelayMs } = this.#options;

@@ -26,6 +26,7 @@ export interface PlaneOptions {
   readonly subject: string;
   readonly outboxBytes?: number;
   readonly resends?: boolean;
+  readonly resumeDelayMs?: number;
 }
 
 /** One plane and what it was given. */
@@ -38,9 +39,9 @@ export class PlaneTrial {
   #envelopes: EnvelopeEncoder;
 
   constructor(options: PlaneOptions, connection: NatsConnection) {
-    const { subject, outboxBytes = 1 << 26, resends = true } = options;
+    const { subject, outboxBytes = 1 << 26, resends = true, resumeDelayMs = 50 } = options;
     const onEvent = (): void => undefined;
-    const rest = { servers: [], resumeDelayMs: 50, outboxBytes, resends, onEvent };
+    const rest = { servers: [], resumeDelayMs, outboxBytes, resends, onEvent };
     this.subject = subject;
     this.plane = new NatsPlane({ subject, ...rest }, connection, this.metrics);
     this.#envelopes = new EnvelopeEncoder(1, 0, this.plane.messageRoom);
