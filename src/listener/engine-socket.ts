@@ -31,7 +31,7 @@ export interface EngineSocketOptions {
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
   readonly compat: Compat;
-  /** `nowMs`: on the monotonic clock. The payload lasts until the next message has been passed on. Must not throw. */
+  /** `nowMs`: on the monotonic clock. A payload lasts until the next one has been passed on. Must not throw. */
   readonly onMessage: (message: EngineMessage | FrameFault, nowMs: number) => void;
   readonly onLink: () => void;
 }

@@ -10,7 +10,7 @@ import { type Compat, diverges } from '../protocol/compat.ts';
 
 export interface EngineMessage {
   readonly sequence: bigint;
-  /** Of a live message, it lasts until the next one has been passed on; see ownMessage. */
+  /** Of a live message, it lasts until the next payload has been passed on; see ownMessage. */
   readonly payload: Uint8Array;
   /** Ms on the monotonic clock. */
   readonly arrivedAtMs: number;

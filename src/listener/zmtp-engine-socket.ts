@@ -14,7 +14,11 @@ export class ZmtpEngineSocket implements EngineSocket {
       topic,
       receiveHwm,
       maxMessageBytes,
-      onMessage: (message, nowMs) => onMessage(readWireMessage(message, compat, nowMs), nowMs),
+      onMessage: (message, nowMs) => {
+        const read = readWireMessage(message, compat, nowMs);
+        onMessage(read, nowMs);
+        return typeof read !== 'string';
+      },
       onLink,
     });
   }

@@ -21,8 +21,11 @@ export interface SubscriberOptions {
   readonly receiveHwm: number;
   readonly maxMessageBytes: number;
   readonly times?: LinkTimes;
-  /** `nowMs`: on the monotonic clock. Its bytes last until the next message has been passed on. Must not throw. */
-  readonly onMessage: (message: WireMessage, nowMs: number) => void;
+  /**
+   * `nowMs`: on the monotonic clock. True where the message is looked at once more: its bytes then last until that is said
+   * of another one. Must not throw.
+   */
+  readonly onMessage: (message: WireMessage, nowMs: number) => boolean;
   readonly onLink: (isLinked: boolean) => void;
 }
 
@@ -51,7 +54,7 @@ export class ZmtpSubscriber {
   #waiting: (Waiting | undefined)[] = [];
   #head = 0;
   #waitingBytes = 0;
-  /** Where the message lies that was passed on last. */
+  /** Where the message lies that may be looked at once more. */
   #lastSlab: ReadSlab | null = null;
   readonly #turn = new ReaderTurn(() => this.#goOn());
   #turnMessages = 0;
@@ -175,8 +178,7 @@ export class ZmtpSubscriber {
     if (typeof next === 'object') {
       this.#turnMessages++;
       this.messageCount++;
-      this.#options.onMessage(next, this.#nowMs);
-      this.#holdLast(next.slab);
+      if (this.#options.onMessage(next, this.#nowMs)) this.#holdLast(next.slab);
       return;
     }
     const isLinked = next === 'linked';
