@@ -1,25 +1,14 @@
 /** Memory of messages: it is used again, and never while one of its messages may still be sent. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
 import { EnvelopeEncoder, type PlaneMessage } from '../../src/protocol/envelope.ts';
 import type { MessageRoom } from '../../src/protocol/message-slab.ts';
-import { type RouterBatch, RouterEventEncoder } from '../../src/protocol/router-event.ts';
 import { Outbox } from '../../src/sinks/outbox.ts';
-import { removed } from '../support/placements.ts';
 import { fixedSeed } from '../support/properties.ts';
-
-const encoder = new RouterEventEncoder(7n);
-
-function batchOf(hashes: number): RouterBatch {
-  const encoded = new EncodeBuffer();
-  const event = removed(Array.from({ length: hashes }, (_, index) => BigInt(index)));
-  encoder.encode(encoded, event, 1);
-  return { events: [event], firstEventId: 1, encoded, ends: [encoded.length] };
-}
+import { removedBatch } from '../support/removed-batch.ts';
 
 /** Messages of about 10 KiB, three to a slab. */
-const batch = batchOf(3300);
+const batch = removedBatch(3300);
 
 /** As a plane may: all that is the message's, and not its envelope. */
 function fillRoom({ slab, slabStart = 0, slabEnd = 0, envelope }: PlaneMessage): void {
@@ -69,7 +58,7 @@ test('whatever is pushed, sent, confirmed and dropped, an unconfirmed message ke
       const copies = new Map<number, { envelope: Buffer; copy: Buffer }>();
       let confirmed = -1;
       for (const { hashes, sends, confirms } of histories) {
-        const message: PlaneMessage = envelopes.encode(batchOf(hashes), 0, 1, 0);
+        const message: PlaneMessage = envelopes.encode(removedBatch(hashes), 0, 1, 0);
         copies.set(message.sequence, {
           envelope: message.envelope,
           copy: Buffer.from(message.envelope),
@@ -95,12 +84,12 @@ const ROOM: MessageRoom = { before: 50, behind: 2 };
 /** Of one event and of several, alone in their memory and beside others, and closed behind what has been joined. */
 function* messagesOf(envelopes: EnvelopeEncoder): Iterable<PlaneMessage> {
   for (let round = 0; round < 40; round++) {
-    yield envelopes.encode(batchOf(round), 0, 1, round);
+    yield envelopes.encode(removedBatch(round), 0, 1, round);
     for (let joined = 0; joined <= round % 5; joined++) {
-      if (!envelopes.append(batchOf(500), 1e6)) throw new Error('not joined');
+      if (!envelopes.append(removedBatch(500), 1e6)) throw new Error('not joined');
     }
     yield envelopes.close(round);
-    if (round % 10 === 9) yield envelopes.encode(batchOf(20_000), 0, 1, round);
+    if (round % 10 === 9) yield envelopes.encode(removedBatch(20_000), 0, 1, round);
   }
 }
 
@@ -134,7 +123,7 @@ test('room around an envelope changes none of its bytes', () => {
 
 test('room of more than a slab gives each message memory of its own', () => {
   const envelopes = new EnvelopeEncoder(1, 0, { before: 1 << 18, behind: 2 });
-  const [first, second] = [1, 2].map(() => envelopes.encode(batchOf(1), 0, 1, 0));
+  const [first, second] = [1, 2].map(() => envelopes.encode(removedBatch(1), 0, 1, 0));
   expect(first?.slab).not.toBe(second?.slab);
   expect(second?.slabStart).toBe(0);
   expect(first?.envelope.byteOffset).toBeGreaterThan(1 << 18);

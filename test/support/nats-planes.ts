@@ -2,25 +2,14 @@
 import { type NatsConnection as Client, type ConnectionOptions, connect } from 'nats';
 import { onTestFinished } from 'vitest';
 import { NatsConnection } from '../../src/connections/nats.ts';
-import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
 import { RelayMetrics } from '../../src/metrics/relay-metrics.ts';
 import { EnvelopeEncoder, type PlaneMessage } from '../../src/protocol/envelope.ts';
-import { type RouterBatch, RouterEventEncoder } from '../../src/protocol/router-event.ts';
 import { NatsPlane } from '../../src/sinks/nats.ts';
-import { removed } from './placements.ts';
 import { eventually } from './plane-collector.ts';
-
-const encoder = new RouterEventEncoder(7n);
-
-function batchOf(hashes: number): RouterBatch {
-  const encoded = new EncodeBuffer();
-  const event = removed(Array.from({ length: hashes }, (_, index) => BigInt(index)));
-  encoder.encode(encoded, event, 1);
-  return { events: [event], firstEventId: 1, encoded, ends: [encoded.length] };
-}
+import { removedBatch } from './removed-batch.ts';
 
 /** Of about 100 bytes to 180 kB; the largest has memory of its own. */
-const BATCHES = [1, 40, 900, 3300, 20_000, 60_000].map(batchOf);
+const BATCHES = [1, 40, 900, 3300, 20_000, 60_000].map(removedBatch);
 
 export interface PlaneOptions {
   readonly subject: string;

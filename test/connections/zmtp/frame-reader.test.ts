@@ -6,6 +6,15 @@ import { framesOf, wireCommand, wireFrame, wireMessage } from '../../support/zmt
 
 const MAX_BYTES = 1 << 20;
 
+/** Gives a reader as much of these bytes as it has room for, and returns how many that are. */
+function put(reader: FrameReader, bytes: Uint8Array): number {
+  const room = reader.room();
+  const taken = bytes.subarray(0, room.length);
+  room.set(taken);
+  reader.add(taken.length);
+  return taken.length;
+}
+
 /** What a reader makes of bytes that come in these pieces, and how it stands at their end. */
 function readPieces(pieces: readonly Uint8Array[], maxBytes = MAX_BYTES): unknown[] {
   const reader = new FrameReader(maxBytes);
@@ -13,11 +22,7 @@ function readPieces(pieces: readonly Uint8Array[], maxBytes = MAX_BYTES): unknow
   let end = 'partial';
   for (const piece of pieces) {
     for (let at = 0; at < piece.length && end === 'partial'; ) {
-      const room = reader.room();
-      const taken = piece.subarray(at, at + room.length);
-      room.set(taken);
-      reader.add(taken.length);
-      at += taken.length;
+      at += put(reader, piece.subarray(at));
       end = readAll(reader, messages);
     }
   }
@@ -113,11 +118,7 @@ describe('FrameReader reads', () => {
     const slabs = new Set<ReadSlab>();
     for (let index = 0; index < count; index++) {
       for (let at = 0; at < message.length; ) {
-        const room = reader.room();
-        const taken = message.subarray(at, at + room.length);
-        room.set(taken);
-        reader.add(taken.length);
-        at += taken.length;
+        at += put(reader, message.subarray(at));
       }
       expect(reader.next()).toBe('message');
       const { slab } = reader.message as WireMessage;
@@ -151,11 +152,7 @@ test('FrameReader counts all frames of a message, and keeps three', () => {
   const bytes = wireMessage(...Array.from({ length: 20_000 }, () => Buffer.alloc(0)));
   for (let at = 0; at < bytes.length; ) {
     expect(reader.next()).toBe('partial');
-    const room = reader.room();
-    const taken = bytes.subarray(at, at + room.length);
-    room.set(taken);
-    reader.add(taken.length);
-    at += taken.length;
+    at += put(reader, bytes.subarray(at));
   }
   expect(reader.next()).toBe('message');
   expect(reader.message?.frameCount).toBe(20_000);
