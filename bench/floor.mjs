@@ -13,6 +13,7 @@
 import { connect } from 'nats';
 import { XPublisher } from 'zeromq';
 import { createEngineSocket } from '../dist/listener/engine-socket.js';
+import { HEAD_BYTES } from './received.mjs';
 import { END_BYTES } from './streams.mjs';
 
 const SUBJECT = 'namespace.bench.component.floor.endpoint.generate.kv-events';
@@ -59,7 +60,7 @@ async function zmqPublisher() {
 
 process.stdin.resume().on('end', () => process.exit(0));
 const { publish, planeEndpoint } = await (plane === 'nats' ? natsPublisher() : zmqPublisher());
-const headBytes = plane === 'zmq' ? 5 : 0;
+const headBytes = plane === 'zmq' ? HEAD_BYTES : 0;
 const size = headBytes + Math.max(Number(bytes), END_BYTES.length + 8);
 let count = 0;
 const engine = createEngineSocket({

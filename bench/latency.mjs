@@ -50,19 +50,18 @@ export async function measureLatency(name, bed, onRun) {
   }
 }
 
-/** Batches a second, medians of as many runs as there are pairs, and bytes out a batch. */
+/** Batches a second, medians of as many runs as there are pairs, and kvrelay's bytes out a batch. */
 async function sustainedRates(context) {
   const rates = { kvrelay: [], dynamo: [] };
   const { batches } = context.stream;
   let messageBytes = 0;
   for (let pair = 0; pair < context.pairs; pair++) {
-    const rateOf = async (start) => {
-      const { seconds, bytes } = await measureRun(start, context);
-      messageBytes = Math.round(bytes / batches);
-      return batches / seconds;
-    };
-    rates.kvrelay.push(await rateOf(startKvrelay));
-    if (context.python !== null) rates.dynamo.push(await rateOf(startDynamo));
+    const ours = await measureRun(startKvrelay, context);
+    rates.kvrelay.push(batches / ours.seconds);
+    messageBytes = Math.round(ours.bytes / batches);
+    if (context.python === null) continue;
+    const { seconds } = await measureRun(startDynamo, context);
+    rates.dynamo.push(batches / seconds);
   }
   const dynamo = context.python && median(rates.dynamo);
   return { kvrelay: median(rates.kvrelay), dynamo, messageBytes };

@@ -27,8 +27,8 @@ export function splitNatsStream(bytes, isTorn = false) {
 const ZMTP_MORE = 1;
 const ZMTP_LONG = 2;
 const ZMTP_COMMAND = 4;
-/** Version and length, in front of an envelope. */
-const HEAD_BYTES = 5;
+/** Version and length, in front of an envelope on the ZMQ plane. */
+export const HEAD_BYTES = 5;
 
 /** The envelopes in the last frames of all messages that one ZMTP peer has sent, in order. */
 export function splitZmtpStream(bytes) {

@@ -35,10 +35,10 @@ const RECONNECT_MS = 20;
 /** Of one read at most, and of the memory that reads go to. */
 const READ_BYTES = 256 << 10;
 const PIECE_BYTES = 64 << 20;
-const EMPTY = Buffer.alloc(0);
 const SEAM_BYTES = END_BYTES.length - 1;
 /** Shorter ones are not told of. */
 const SILENCE_NS = 5_000_000n;
+const EMPTY = Buffer.alloc(0);
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -76,10 +76,11 @@ async function finish(take) {
   const taken = take();
   const payloads = taken.map(({ payload }) => payload);
   const words = [];
-  const note = (key, message) => words.push(BigInt(key), taken[message].arrivedNs);
+  const look = (key, message) => words.push(BigInt(key), taken[message].arrivedNs);
+  const note = values.arrivals === undefined ? undefined : look;
   const unique = values.reconnect ? distinct(payloads) : payloads;
   const content = values.bytes ? countOf(payloads, note) : contentOf(unique, note);
-  if (values.arrivals !== undefined) writeFileSync(values.arrivals, BigUint64Array.from(words));
+  if (note !== undefined) writeFileSync(values.arrivals, BigUint64Array.from(words));
   say({ ...content, silences: heard });
 }
 
