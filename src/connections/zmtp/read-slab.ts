@@ -1,8 +1,8 @@
 /**
  * ReadSlab: memory that a link reads into, and again once nobody holds what lies in it.
  *
- * Why      memory outside of the heap is given back by collections alone: with few small objects beside it those are
- *          full ones, one every 10 MB, which hold both the main thread and V8's helpers for milliseconds.
+ * Why      memory outside of the heap is given back by collections alone. With few small objects beside it those are full
+ *          ones, which hold both the main thread and V8's helpers.
  * Held     by whoever needs a message for longer than until the next read; each hold() has one letGo().
  */
 
