@@ -21,7 +21,7 @@ import { parseArgs } from 'node:util';
 import {
   GREETING,
   GREETING_BYTES,
-  READY,
+  SUBSCRIBER_READY,
   subscription,
 } from '../dist/connections/zmtp/handshake.js';
 import { contentOf, countOf, distinct, splitNatsStream, splitZmtpStream } from './received.mjs';
@@ -195,7 +195,7 @@ function subscribeZmq() {
     },
   };
   const socket = connect({ port: Number(port), host: hostname, onread });
-  socket.write(Buffer.concat([GREETING, READY]));
+  socket.write(Buffer.concat([GREETING, SUBSCRIBER_READY]));
 }
 
 process.stdin.resume().on('end', () => process.exit(0));

@@ -5,7 +5,7 @@
  *                   less for each message, and no thread beside the main one.
  * ZmqEngineSocket   libzmq, for all else: a socket that is bound, and addresses of other kinds.
  */
-import type { NetConnectOpts } from 'node:net';
+import { connectAddress } from '../connections/zmtp/net-address.ts';
 import type { Compat } from '../protocol/compat.ts';
 import type { EngineMessage, FrameFault } from './frames.ts';
 import { ZmqEngineSocket } from './zmq-engine-socket.ts';
@@ -36,21 +36,9 @@ export interface EngineSocketOptions {
   readonly onLink: () => void;
 }
 
-const MAX_PORT = 65_535;
-
 export function createEngineSocket(options: EngineSocketOptions): EngineSocket {
-  const address = options.bind ? null : addressOf(options.endpoint);
+  const { bind, endpoint } = options;
+  // Node connects to abstract sockets from 20.4 on.
+  const address = bind || endpoint.startsWith('ipc://@') ? null : connectAddress(endpoint);
   return address === null ? new ZmqEngineSocket(options) : new ZmtpEngineSocket(options, address);
-}
-
-/** Where to connect; null for what only libzmq knows. `family` is of names, which stand for IPv4 addresses. */
-function addressOf(endpoint: string): NetConnectOpts | null {
-  const tcp = /^tcp:\/\/(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(endpoint);
-  if (tcp !== null) {
-    const [, ipv6, host = ipv6 ?? '', digits] = tcp;
-    const port = Number(digits);
-    return port < 1 || port > MAX_PORT ? null : { host, port, family: 4 };
-  }
-  const path = /^ipc:\/\/([^@*].*)$/.exec(endpoint)?.[1];
-  return path === undefined ? null : { path };
 }

@@ -1,12 +1,11 @@
 /**
  * BrokerLink: whether a publisher that is connected to brokers may send.
  *
- * What is sent before a broker's subscriptions have arrived is dropped by libzmq without a word, so a new
- * link has SUBSCRIBE_MS before it counts.
+ * What is sent before a broker's subscriptions have arrived is for nobody, so a new link has SUBSCRIBE_MS before it
+ * counts.
  */
 
-/** Time that a broker's subscriptions take at most to arrive after the handshake. */
-const SUBSCRIBE_MS = 200;
+import { SUBSCRIBE_MS } from '../connections/zmtp/zmtp-publisher.ts';
 
 export interface BrokerLinkOptions {
   readonly onChange: (isConnected: boolean) => void;

@@ -62,6 +62,13 @@ export class Outbox {
     return message;
   }
 
+  /** The oldest waiting message, which is the caller's from here on: none may be handed over and unconfirmed. */
+  take(): OutboxMessage | undefined {
+    const message = this.next();
+    if (message !== undefined) this.#dropOldest();
+    return message;
+  }
+
   /** Takes the message that `next` gave last out of the list: the plane will not have it. */
   discard(): void {
     const message = this.#messages[--this.#next] as OutboxMessage;

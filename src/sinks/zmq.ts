@@ -1,39 +1,39 @@
 /**
- * ZmqPlane: the ZMQ event plane: one bound publisher socket, or one that is connected to brokers.
+ * ZmqPlane: the ZMQ event plane: a publisher that routers connect to, or that connects to brokers.
  *
- * Frames   [0] topic; to a broker the whole subject   [1] publisher id, 8 bytes BE
- *          [2] sequence, 8 bytes BE
- *          [3] 0x01, envelope length as u32 BE, envelope
- * Slow     a subscriber that has SEND_HWM messages unread loses further ones; others do not notice.
- *          libzmq drops without a word, so messages are sent with no-drop: the first one refused counts
- *          as an episode and goes out dropping; until the slow one has caught up, libzmq passes it over.
+ * Topic    to a broker the whole subject. Frames: `zmq-frames.ts`.
+ * Sends    once a turn of the event loop, as over NATS.
+ * Slow     a subscriber that has SEND_HWM messages or MAX_BACKLOG_BYTES unread loses further ones, each counted, until half
+ *          has left; others do not notice.
  * Brokers  without any, messages wait in the outbox; behind a new link they wait for its subscriptions.
+ * Memory   belongs to the parcels that it leaves in, and is used again once no subscriber has one to come. What a full
+ *          outbox drops, and what another publisher leaves behind, takes its slabs out of use.
  * Source   ai-dynamo/dynamo 1.6.1, direct and broker mode of the ZMQ event plane.
  */
-import { XPublisher } from 'zeromq';
-import { isTryAgain, MessageReader, PeerCount, socketOptions } from '../connections/zmq.ts';
-import { KvRelayError } from '../errors.ts';
+import type { NetConnectOpts } from 'node:net';
+import { connectAddress } from '../connections/zmtp/net-address.ts';
+import { Parcel } from '../connections/zmtp/parcel.ts';
+import { ZmtpPublisher } from '../connections/zmtp/zmtp-publisher.ts';
+import { assertInvariant, KvRelayError } from '../errors.ts';
 import type { PlaneMetrics } from '../metrics/relay-metrics.ts';
 import type { ChannelTransport } from '../protocol/discovery-records.ts';
 import type { PlaneMessage } from '../protocol/envelope.ts';
-import { type MessageRoom, NO_ROOM } from '../protocol/message-slab.ts';
+import type { MessageRoom } from '../protocol/message-slab.ts';
 import { BrokerLink } from './broker-link.ts';
-import { Outbox, type OutboxMessage } from './outbox.ts';
+import { Outbox } from './outbox.ts';
 import type { Plane, PlaneListener } from './plane.ts';
+import { ZmqFrames } from './zmq-frames.ts';
 
 const SEND_HWM = 100_000;
-const FRAME_VERSION = 1;
 
-/**
- * Of a subscription: longer ones lose their link. libzmq keeps a node for each byte of a topic, so that one
- * of some hundred megabytes would take all memory.
- */
-const MAX_SUBSCRIPTION_BYTES = 16 << 10;
+/** Slow subscribers share what they have not read: all of them together hold hardly more. */
+const MAX_BACKLOG_BYTES = 256 << 20;
 
-/** Without heartbeats, a subscriber's host that is gone is noticed after a minute. */
-const KEEPALIVE_IDLE_S = 30;
-const KEEPALIVE_INTERVAL_S = 10;
-const KEEPALIVE_COUNT = 3;
+const MAX_SUBSCRIBERS = 4096;
+
+/** What is refused, and what is given back, goes by parcels. */
+const MAX_PARCEL_MESSAGES = 64;
+const MAX_PARCEL_BYTES = 256 << 10;
 
 /** How long after its last loss a slow subscriber is still shown. */
 const SLOW_SHOWN_MS = 10_000;
@@ -46,6 +46,17 @@ export class PlaneBindError extends KvRelayError {
     super(`Cannot bind the event plane to ${endpoint}`, {
       cause,
       remedy: 'Free the port, or give another with --plane-endpoint (port 0 takes a free one)',
+    });
+  }
+}
+
+/** Told, once in a while, in place of what a connection that is refused would say. */
+class TooManySubscribersError extends KvRelayError {
+  readonly code = 'KVR_PLANE_SUBSCRIBERS';
+
+  constructor() {
+    super(`A subscriber was sent away: ${MAX_SUBSCRIBERS} are connected`, {
+      remedy: 'Put a broker between relays and routers with --zmq-broker',
     });
   }
 }
@@ -71,48 +82,39 @@ export interface ZmqPlaneOptions {
 export class ZmqPlane implements Plane {
   readonly kind = 'zmq';
   readonly maxMessageBytes: number = Number.POSITIVE_INFINITY;
-  readonly messageRoom: MessageRoom = NO_ROOM;
   readonly #options: ZmqPlaneOptions;
   readonly #metrics: PlaneMetrics;
-  readonly #socket: XPublisher;
-  readonly #peers: PeerCount;
-  readonly #topic: Buffer;
-  #publisherId: Buffer;
-  #outbox: Outbox;
+  readonly #publisher: ZmtpPublisher;
   readonly #link: BrokerLink;
+  #frames: ZmqFrames;
+  #outbox: Outbox;
   #endpoint: string | null = null;
   #slowAtMs: number | null = null;
-  #sending: Promise<void> | null = null;
-  #subscriptions: MessageReader | null = null;
+  #isScheduled = false;
 
   constructor(options: ZmqPlaneOptions, metrics: PlaneMetrics) {
+    const { topic, publisherId, outboxBytes, sendHwm = SEND_HWM, onEvent } = options;
     this.#options = options;
     this.#metrics = metrics;
-    this.#outbox = new Outbox(options.outboxBytes);
-    this.#topic = Buffer.from(options.topic);
-    this.#publisherId = u64(options.publisherId);
-    this.#socket = new XPublisher({
-      ...socketOptions(options.brokers[0] ?? options.endpoint, options.lingerMs),
-      // A subscriber that does not read answers no heartbeat either: its link, and all that waits for
-      // it, would be dropped unseen. At the high-water mark it is counted instead.
-      heartbeatInterval: 0,
-      tcpKeepaliveIdle: KEEPALIVE_IDLE_S,
-      tcpKeepaliveInterval: KEEPALIVE_INTERVAL_S,
-      tcpKeepaliveCount: KEEPALIVE_COUNT,
-      sendHighWaterMark: options.sendHwm ?? SEND_HWM,
-      maxMessageSize: MAX_SUBSCRIPTION_BYTES,
-      // Refused at once instead of waiting for the slowest.
-      noDrop: true,
-      sendTimeout: 0,
-    });
+    this.#outbox = new Outbox(outboxBytes);
+    this.#frames = new ZmqFrames(topic, publisherId);
     this.#link = new BrokerLink({
-      onChange: (isConnected) =>
-        options.onEvent({ kind: isConnected ? 'connected' : 'disconnected' }),
-      onLinked: () => this.#flush(),
+      onChange: (isConnected) => onEvent({ kind: isConnected ? 'connected' : 'disconnected' }),
+      onLinked: () => this.#schedule(),
     });
-    this.#peers = new PeerCount(this.#socket, () => {
-      if (this.#isBrokered) this.#link.takePeers(this.#peers.peers);
+    this.#publisher = new ZmtpPublisher({
+      topic,
+      bounds: { messages: sendHwm, bytes: MAX_BACKLOG_BYTES },
+      maxPeers: MAX_SUBSCRIBERS,
+      onPeers: () => {
+        if (this.#isBrokered) this.#link.takePeers(this.#publisher.peers);
+      },
+      onRefused: () => onEvent({ kind: 'error', error: new TooManySubscribersError() }),
     });
+  }
+
+  get messageRoom(): MessageRoom {
+    return this.#frames.room;
   }
 
   /** A bound socket needs nobody to be ready. */
@@ -142,108 +144,96 @@ export class ZmqPlane implements Plane {
   }
 
   get disconnects(): number {
-    return this.#peers.disconnects;
+    return this.#publisher.disconnects;
   }
 
   get reconnects(): number {
-    return Math.max(0, this.#peers.connects - 1);
+    return Math.max(0, this.#publisher.connects - 1);
   }
 
   async start(): Promise<void> {
     const { endpoint, brokers, onEvent } = this.#options;
     if (this.#isBrokered) {
       this.#endpoint = brokers.join(',');
-      for (const broker of brokers) this.#socket.connect(broker);
-      this.#subscriptions = new MessageReader(this.#socket, () => undefined);
+      for (const broker of brokers) this.#publisher.connect(brokerAddress(broker));
       return;
     }
     try {
-      await this.#socket.bind(endpoint);
+      this.#endpoint = await this.#publisher.bind(endpoint);
     } catch (cause) {
       throw new PlaneBindError(endpoint, cause);
     }
-    this.#endpoint = this.#socket.lastEndpoint ?? endpoint;
-    // Subscriptions have to be read, or they pile up in the socket.
-    this.#subscriptions = new MessageReader(this.#socket, () => undefined);
     onEvent({ kind: 'connected' });
   }
 
   startPublisher(publisherId: number): number {
+    const { topic, outboxBytes } = this.#options;
     const left = this.#outbox.length;
-    this.#publisherId = u64(publisherId);
-    this.#outbox = new Outbox(this.#options.outboxBytes);
+    this.#frames = new ZmqFrames(topic, publisherId);
+    this.#outbox = new Outbox(outboxBytes);
     return left;
   }
 
   publish(message: PlaneMessage): void {
     const dropped = this.#outbox.push(message);
-    this.#metrics.publishFailures.outbox_full += dropped;
-    this.#flush();
+    if (dropped > 0) this.#drop('outbox_full', dropped);
+    this.#schedule();
   }
 
   async stop(): Promise<void> {
+    this.#sendAll();
     this.#link.stop();
-    await this.#sending;
-    const endpoint = this.#isBrokered ? null : this.#endpoint;
     this.#endpoint = null;
-    if (this.#subscriptions === null) this.#socket.close();
-    else await this.#subscriptions.close(endpoint);
-  }
-
-  get #canSend(): boolean {
-    return !this.#isBrokered || this.#link.isLinked;
-  }
-
-  #flush(): void {
-    if (this.#canSend && this.#outbox.waiting > 0) this.#sending ??= this.#sendAll();
-  }
-
-  /** The one writer of the socket: a second send at the same time would be refused. */
-  async #sendAll(): Promise<void> {
-    while (this.#canSend) {
-      const outbox = this.#outbox;
-      const message = outbox.next();
-      if (message === undefined) break;
-      try {
-        await this.#send(this.#frames(message));
-        outbox.confirm(message.sequence);
-      } catch (error) {
-        this.#metrics.publishFailures.client++;
-        this.#options.onEvent({ kind: 'error', error });
-      }
-    }
-    this.#sending = null;
+    await this.#publisher.close(this.#options.lingerMs);
   }
 
   get #isBrokered(): boolean {
     return this.#options.brokers.length > 0;
   }
 
-  async #send(frames: Buffer[]): Promise<void> {
-    try {
-      await this.#socket.send(frames);
-    } catch (error) {
-      if (!isTryAgain(error)) throw error;
-      this.#slowAtMs = performance.now();
-      this.#metrics.publishFailures.slow_subscriber++;
-      this.#options.onEvent({ kind: 'dropped', reason: 'slow_subscriber' });
-      this.#socket.noDrop = false;
-      await this.#socket.send(frames);
-      this.#socket.noDrop = true;
-    }
+  get #canSend(): boolean {
+    return !this.#isBrokered || this.#link.isLinked;
   }
 
-  #frames({ sequence, envelope }: OutboxMessage): Buffer[] {
-    const frame = Buffer.allocUnsafe(5 + envelope.length);
-    frame.writeUInt8(FRAME_VERSION, 0);
-    frame.writeUInt32BE(envelope.length, 1);
-    envelope.copy(frame, 5);
-    return [this.#topic, this.#publisherId, u64(sequence), frame];
+  #schedule(): void {
+    if (this.#isScheduled || !this.#canSend || this.#outbox.waiting === 0) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#sendAll();
+    });
+  }
+
+  #sendAll(): void {
+    while (this.#canSend && this.#outbox.waiting > 0) {
+      const parcel = this.#pack();
+      const lost = this.#publisher.send(parcel);
+      parcel.letGo();
+      if (lost === 0) continue;
+      this.#slowAtMs = performance.now();
+      this.#drop('slow_subscriber', lost);
+    }
+    this.#publisher.flush();
+  }
+
+  #pack(): Parcel {
+    const parcel = new Parcel();
+    while (parcel.messages < MAX_PARCEL_MESSAGES && parcel.bytes < MAX_PARCEL_BYTES) {
+      const message = this.#outbox.take();
+      if (message === undefined) break;
+      parcel.add(this.#frames.pieces(message), message.slab ?? null);
+    }
+    return parcel;
+  }
+
+  #drop(reason: 'outbox_full' | 'slow_subscriber', messages: number): void {
+    this.#metrics.publishFailures[reason] += messages;
+    this.#options.onEvent({ kind: 'dropped', reason });
   }
 }
 
-function u64(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeBigUInt64BE(BigInt(value));
-  return bytes;
+function brokerAddress(endpoint: string): NetConnectOpts {
+  const address = connectAddress(endpoint);
+  assertInvariant(address !== null, `a broker at ${endpoint}`);
+  return address;
 }

@@ -194,8 +194,8 @@ test.for(longSleeps)(
     expect(sequences.slice(0, last)).toEqual(Array.from({ length: last }, (_, index) => index));
     expect(sequences.length).toBeLessThan(count);
     const slow = { reason: 'slow_subscriber' };
-    const failures = await relay.metric('kvrelay_publish_failures_total', slow);
-    expect(failures).toBeGreaterThan(0);
+    const lost = await relay.metric('kvrelay_publish_failures_total', slow);
+    expect(sequences.length + lost).toBe(count);
     expect(relay.logs.filter(({ reason }) => reason === 'slow_subscriber').length).toBeLessThan(4);
     expect((await relay.terminate()).code).toBe(0);
     expect(relay.output).not.toMatch(/EBUSY|busy/i);

@@ -1,8 +1,8 @@
 /** The event plane of `kvrelay doctor`: can it be opened here, and do routers reach it. */
-import { XPublisher } from 'zeromq';
+import { createServer } from 'node:net';
 import { loadEndpoint, parseZmqAddress, rankEndpoint } from '../../config/addresses.ts';
 import { advertisedEndpoint, isLoopbackEndpoint } from '../../connections/advertised-endpoint.ts';
-import { socketOptions } from '../../connections/zmq.ts';
+import { listen } from '../../connections/zmtp/listen.ts';
 import { errorCode, messageOf } from '../../errors.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import type { ProbeContext } from './context.ts';
@@ -20,7 +20,8 @@ const NAMES = [
 const BIND_PROBLEMS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'it is in use',
   EADDRNOTAVAIL: 'this host has no such address',
-  ENODEV: 'this host has no such address',
+  ENOTFOUND: 'this host has no such name or interface',
+  EAI_AGAIN: 'the host name cannot be looked up now',
   EACCES: 'permission is missing',
 };
 
@@ -82,20 +83,20 @@ function holds(held: readonly (string | null | undefined)[], endpoint: string): 
   });
 }
 
-/** Why it cannot be bound; null where it can. An ipc path is left alone: to bind it would take it from its owner. */
+/** Why it cannot be bound; null where it can. An ipc path is left alone: to bind it makes a file. */
 async function bindProblem(endpoint: string): Promise<string | null> {
   if (endpoint.startsWith('ipc://')) {
     const found = await reach(endpoint, new AbortController().signal);
     return found.kind === 'unreachable' || found.kind === 'late' ? null : 'it is in use';
   }
-  const socket = new XPublisher({ ...socketOptions(endpoint, 0), heartbeatInterval: 0 });
+  const server = createServer();
   try {
-    await socket.bind(endpoint);
+    await listen(server, endpoint);
     return null;
   } catch (error) {
     return BIND_PROBLEMS[errorCode(error)] ?? messageOf(error);
   } finally {
-    socket.close();
+    server.close();
   }
 }
 

@@ -10,6 +10,7 @@
  * Throws   never. Behind a fault nothing is read any more.
  * Source   ZeroMQ RFC 37, ZMTP 3.1.
  */
+import { COMMAND, LONG, MORE } from './handshake.ts';
 import { ReadSlab, ReadSlabs, SLAB_BYTES } from './read-slab.ts';
 
 export interface WireMessage {
@@ -38,14 +39,11 @@ const TRUSTED_BYTES = 1 << 20;
 const EXTRA_BYTES = 1 << 16;
 const MAX_COMMAND_BYTES = 1 << 13;
 
-const MORE = 1;
-const LONG = 2;
-const COMMAND = 4;
 const LAST_FLAGS = MORE | LONG | COMMAND;
 
 export class FrameReader {
   readonly #maxMessageBytes: number;
-  readonly #slabs = new ReadSlabs();
+  readonly #slabs: ReadSlabs;
   #slab = new ReadSlab(FIRST_SLAB_BYTES);
   #bytes: Buffer = this.#slab.bytes;
   /** Where the message at hand begins, where the next frame does, and where the bytes that came end. */
@@ -66,8 +64,10 @@ export class FrameReader {
   message: WireMessage | null = null;
   command: Buffer = this.#bytes.subarray(0, 0);
 
-  constructor(maxMessageBytes: number) {
+  /** `slabBytes`: of the memory that is read into, behind the first. */
+  constructor(maxMessageBytes: number, slabBytes: number = SLAB_BYTES) {
     this.#maxMessageBytes = maxMessageBytes;
+    this.#slabs = new ReadSlabs(slabBytes);
   }
 
   /** Where the next bytes go, until it is called again: never empty, and no more than can be looked through in a turn. */

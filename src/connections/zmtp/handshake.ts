@@ -1,26 +1,37 @@
 /**
- * The handshake of a ZMTP 3 subscriber: NULL mechanism, as the side that connects.
+ * What publishers and subscribers of ZMTP 3 say to each other beside messages: NULL mechanism.
  *
  * greeting   [0] ff  [1..9) any  [9] 7f  [10] major  [11] minor  [12..32) mechanism, padded with 0  [32] as-server  [33..64) 0
  * READY      [0] 5 "READY", then for each property: u8 length, name, u32 BE length, value
  * SUBSCRIBE  [0] 9 "SUBSCRIBE" topic: between two sides of 3.1; before that a message 01 topic
+ * CANCEL     [0] 6 "CANCEL" topic; a message 00 topic
  * PING       [0] 4 "PING"  u16 BE time to live, 1/10 s  context, 0 to 16 bytes
  * PONG       [0] 4 "PONG"  that context
  * Source     ZeroMQ RFC 23 and 37.
  */
 export const GREETING_BYTES = 64;
 
+/** Flags of a frame. */
+export const MORE = 1;
+export const LONG = 2;
+export const COMMAND = 4;
+
 const MAJOR_AT = 10;
 const MECHANISM_AT = 12;
 const MECHANISM_BYTES = 20;
 const MAJOR = 3;
 const MINOR = 1;
-const PUBLISHERS = ['PUB', 'XPUB'];
+const UNSUBSCRIBE = 0;
+const SUBSCRIBE = 1;
+/** Socket types of the other side. */
+export const PUBLISHERS: readonly string[] = ['PUB', 'XPUB'];
+export const SUBSCRIBERS: readonly string[] = ['SUB', 'XSUB'];
 const MAX_CONTEXT_BYTES = 16;
 const TTL_BYTES = 2;
 
 export const GREETING: Buffer = greeting();
-export const READY: Buffer = command('READY', property('Socket-Type', 'SUB'));
+export const SUBSCRIBER_READY: Buffer = command('READY', property('Socket-Type', 'SUB'));
+export const PUBLISHER_READY: Buffer = command('READY', property('Socket-Type', 'XPUB'));
 /** Without a time to live: a publisher has its own ways to notice a dead link. */
 export const PING: Buffer = command('PING', Buffer.alloc(TTL_BYTES));
 
@@ -36,8 +47,8 @@ export function readGreeting(bytes: Buffer): number | 'partial' | 'breach' {
   return bytes[MAJOR_AT] === MAJOR ? (bytes[MAJOR_AT + 1] ?? 0) : MINOR;
 }
 
-/** Whether this command is the READY of a publisher. */
-export function isPublisherReady(body: Buffer): boolean {
+/** Whether this command is the READY of a socket of one of these types. */
+export function isReadyOf(body: Buffer, socketTypes: readonly string[]): boolean {
   const start = restOf(body, 'READY');
   if (start === null) return false;
   let socketType: string | null = null;
@@ -51,13 +62,33 @@ export function isPublisherReady(body: Buffer): boolean {
     }
     at = valueEnd;
   }
-  return socketType !== null && PUBLISHERS.includes(socketType);
+  return socketType !== null && socketTypes.includes(socketType);
 }
 
 /** The subscription to all topics with this prefix, for a peer of this minor version. */
 export function subscription(topic: Buffer, peerMinor: number): Buffer {
   if (peerMinor >= 1) return command('SUBSCRIBE', topic);
-  return frame(0, Buffer.concat([Buffer.of(1), topic]));
+  return frame(0, Buffer.concat([Buffer.of(SUBSCRIBE), topic]));
+}
+
+/** What a subscriber wants from here on, or no longer: all topics with this prefix. */
+export interface Interest {
+  readonly isWanted: boolean;
+  readonly prefix: Buffer;
+}
+
+/** Null to all commands that say nothing of it. */
+export function interestOfCommand(body: Buffer): Interest | null {
+  const wanted = restOf(body, 'SUBSCRIBE');
+  const at = wanted ?? restOf(body, 'CANCEL');
+  return at === null ? null : { isWanted: wanted !== null, prefix: body.subarray(at) };
+}
+
+/** The same of the only frame of a message. */
+export function interestOfFrame(frame: Buffer): Interest | null {
+  const [kind] = frame;
+  if (kind !== SUBSCRIBE && kind !== UNSUBSCRIBE) return null;
+  return { isWanted: kind === SUBSCRIBE, prefix: frame.subarray(1) };
 }
 
 /** The answer to this command, if it is a PING; null to all others. */
@@ -91,13 +122,14 @@ function property(name: string, value: string): Buffer {
 }
 
 function command(name: string, rest: Buffer): Buffer {
-  return frame(4, Buffer.concat([Buffer.of(name.length), Buffer.from(name), rest]));
+  return frame(COMMAND, Buffer.concat([Buffer.of(name.length), Buffer.from(name), rest]));
 }
 
-function frame(flags: number, body: Buffer): Buffer {
+/** With these flags, in the shorter of its two forms. */
+export function frame(flags: number, body: Buffer): Buffer {
   if (body.length < 256) return Buffer.concat([Buffer.of(flags, body.length), body]);
   const head = Buffer.alloc(9);
-  head[0] = flags | 2;
+  head[0] = flags | LONG;
   head.writeUInt32BE(body.length, 5);
   return Buffer.concat([head, body]);
 }

@@ -34,14 +34,19 @@ export class ReadSlab {
 
 /** The slabs of one link. */
 export class ReadSlabs {
+  readonly #slabBytes: number;
   readonly #slabs: ReadSlab[] = [];
+
+  constructor(slabBytes: number) {
+    this.#slabBytes = slabBytes;
+  }
 
   /** One with room for `byteCount` bytes, other than `current`. */
   take(byteCount: number, current: ReadSlab): ReadSlab {
-    if (byteCount > SLAB_BYTES) return new ReadSlab(byteCount);
+    if (byteCount > this.#slabBytes) return new ReadSlab(byteCount);
     const free = this.#slabs.find((slab) => slab !== current && !slab.isHeld);
     if (free !== undefined) return free;
-    const slab = new ReadSlab(SLAB_BYTES);
+    const slab = new ReadSlab(this.#slabBytes);
     if (this.#slabs.length < MAX_SLABS) this.#slabs.push(slab);
     return slab;
   }

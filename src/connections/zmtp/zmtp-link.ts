@@ -14,11 +14,12 @@ import { FrameReader, type WireMessage } from './frame-reader.ts';
 import {
   GREETING,
   GREETING_BYTES,
-  isPublisherReady,
+  isReadyOf,
   PING,
+  PUBLISHERS,
   pongTo,
-  READY,
   readGreeting,
+  SUBSCRIBER_READY,
   subscription,
 } from './handshake.ts';
 
@@ -129,7 +130,7 @@ export class ZmtpLink {
     this.#reader.skip(GREETING_BYTES);
     this.#peerMinor = minor;
     this.#state = 'handshake';
-    this.#socket.write(READY);
+    this.#socket.write(SUBSCRIBER_READY);
     this.#read();
   }
 
@@ -158,7 +159,7 @@ export class ZmtpLink {
 
   #obey(command: Buffer): void {
     if (this.#state === 'handshake') {
-      if (isPublisherReady(command)) this.#start();
+      if (isReadyOf(command, PUBLISHERS)) this.#start();
       else this.#end('breach');
       return;
     }

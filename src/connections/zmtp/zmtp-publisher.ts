@@ -1,0 +1,193 @@
+/**
+ * ZmtpPublisher: messages of one topic to all subscribers, which connect to it, or which it connects to.
+ *
+ * Bound     a subscriber has a queue of its own from its link's beginning to its end.
+ * Brokers   the queue outlives the link: what a lost one has not let through is sent again. Who has asked for nothing
+ *           within SUBSCRIBE_MS behind a new link wants none of it. Links are made again for ever: after 100 ms, twice as
+ *           long each time, to 5 s.
+ * Slow      a subscriber whose queue is full loses what comes next; others do not notice.
+ * Bounds    queues, and how many links others may make.
+ */
+import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from './listen.ts';
+import type { Parcel } from './parcel.ts';
+import { PublisherLink } from './publisher-link.ts';
+import { type QueueBounds, SendQueue } from './send-queue.ts';
+
+/** Time that the subscriptions of a peer that was connected to take at most to arrive behind the handshake. */
+export const SUBSCRIBE_MS = 200;
+
+export interface ZmtpPublisherOptions {
+  readonly topic: string;
+  /** Of each subscriber's queue. */
+  readonly bounds: QueueBounds;
+  /** Links that others have made, at most. */
+  readonly maxPeers: number;
+  /** A handshake is done, or a link that had one has ended. */
+  readonly onPeers: () => void;
+  /** One that came was sent away: there are as many as may be. */
+  readonly onRefused: () => void;
+}
+
+interface Peer {
+  readonly queue: SendQueue;
+  link: PublisherLink | null;
+  isWanted: boolean;
+}
+
+/** A subscriber's host that is gone is noticed after a minute. */
+const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
+const FIRST_RETRY_MS = 100;
+const MAX_RETRY_MS = 5000;
+/** A retry is up to a quarter later, so that relays do not come back to a broker all at once. */
+const JITTER = 0.25;
+/** How long after the last byte a peer may take to say goodbye. */
+const GOODBYE_MS = 200;
+const DRAIN_CHECK_MS = 5;
+
+export class ZmtpPublisher {
+  readonly #options: ZmtpPublisherOptions;
+  readonly #topic: Buffer;
+  readonly #peers = new Set<Peer>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #server: Server | null = null;
+  /** With a handshake, now. */
+  peers = 0;
+  /** Handshakes since the start. */
+  connects = 0;
+  disconnects = 0;
+
+  constructor(options: ZmtpPublisherOptions) {
+    this.#options = options;
+    this.#topic = Buffer.from(options.topic);
+  }
+
+  /** The endpoint that is bound. Rejects with the system's error. */
+  async bind(endpoint: string): Promise<string> {
+    const server = createServer(SOCKET_OPTIONS, (socket) => this.#accept(socket));
+    server.maxConnections = this.#options.maxPeers;
+    server.on('drop', this.#options.onRefused);
+    const bound = await listen(server, endpoint);
+    this.#server = server;
+    return bound;
+  }
+
+  connect(address: NetConnectOpts): void {
+    const peer = this.#addPeer();
+    this.#dial(peer, address, FIRST_RETRY_MS);
+  }
+
+  /** How many of its messages were lost, one for each subscriber that had no room for it. Sent with the next flush(). */
+  send(parcel: Parcel): number {
+    let lost = 0;
+    for (const { isWanted, queue } of this.#peers) {
+      if (isWanted && !queue.offer(parcel)) lost += parcel.messages;
+    }
+    return lost;
+  }
+
+  flush(): void {
+    for (const { link } of this.#peers) link?.pump();
+  }
+
+  /** Sends what waits for at most `lingerMs`. */
+  async close(lingerMs: number): Promise<void> {
+    const deadlineMs = performance.now() + lingerMs;
+    while (performance.now() < deadlineMs && this.#isBusy) await sleep(DRAIN_CHECK_MS);
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#server?.close();
+    const links = [...this.#peers].flatMap(({ link }) => link ?? []);
+    if (lingerMs > 0 && links.length > 0) {
+      const goodbye = sleep(GOODBYE_MS);
+      await Promise.race([Promise.all(links.map((link) => link.finish())), goodbye]);
+    }
+    for (const link of links) link.close();
+    this.#peers.clear();
+  }
+
+  /** Something waits for a peer that reads, or may yet. */
+  get #isBusy(): boolean {
+    for (const { link, queue } of this.#peers) {
+      if (link?.isReady && !queue.isEmpty) return true;
+    }
+    return false;
+  }
+
+  #addPeer(): Peer {
+    const peer: Peer = { queue: new SendQueue(this.#options.bounds), link: null, isWanted: false };
+    this.#peers.add(peer);
+    return peer;
+  }
+
+  #accept(socket: Socket): void {
+    const peer = this.#addPeer();
+    this.#link(peer, socket, {
+      onReady: () => undefined,
+      onEnd: () => {
+        peer.queue.clear();
+        this.#peers.delete(peer);
+      },
+    });
+  }
+
+  #dial(peer: Peer, address: NetConnectOpts, retryMs: number): void {
+    let waitMs = retryMs;
+    this.#link(peer, connect({ ...address, ...SOCKET_OPTIONS }), {
+      onReady: () => {
+        waitMs = FIRST_RETRY_MS;
+        this.#later(SUBSCRIBE_MS, () => {
+          if (peer.link?.isReady && !peer.link.isWanted) setWanted(peer, false);
+        });
+      },
+      onEnd: () => {
+        const nextMs = Math.min(MAX_RETRY_MS, 2 * waitMs);
+        const delayMs = waitMs * (1 + JITTER * Math.random());
+        this.#later(delayMs, () => this.#dial(peer, address, nextMs));
+      },
+    });
+  }
+
+  #link(peer: Peer, socket: Socket, told: { onReady: () => void; onEnd: () => void }): void {
+    let isReady = false;
+    const link = new PublisherLink({
+      socket,
+      topic: this.#topic,
+      queue: peer.queue,
+      onReady: () => {
+        isReady = true;
+        this.peers++;
+        this.connects++;
+        told.onReady();
+        this.#options.onPeers();
+      },
+      onInterest: (isWanted) => {
+        setWanted(peer, isWanted);
+        link.pump();
+      },
+      onEnd: () => {
+        peer.link = null;
+        peer.queue.rewind();
+        told.onEnd();
+        if (!isReady) return;
+        this.peers--;
+        this.disconnects++;
+        this.#options.onPeers();
+      },
+    });
+    peer.link = link;
+  }
+
+  #later(delayMs: number, callback: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      callback();
+    }, delayMs);
+    this.#timers.add(timer);
+  }
+}
+
+function setWanted(peer: Peer, isWanted: boolean): void {
+  peer.isWanted = isWanted;
+  if (!isWanted) peer.queue.clear();
+}
