@@ -91,7 +91,7 @@ export const engineSettings: SettingRows<EngineSettings> = {
     environment: 'KVRELAY_ENGINE_RECEIVE_HWM',
     kind: integer(1, 10_000_000, 'MESSAGES'),
     fallback: '100000',
-    help: 'Unread engine messages kept, 64 MiB at most; beyond them the engine has to keep or lose them',
+    help: 'Unread engine messages kept, 16 MiB at most; beyond them the engine has to keep or lose them',
     remedy: 'Give the number of engine messages that may wait',
   },
   engineMaxMessageBytes: {

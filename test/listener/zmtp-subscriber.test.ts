@@ -282,7 +282,7 @@ const ON_THE_WAY_BYTES = 20 << 20;
 
 test.each([
   ['messages', { count: 1000, bytes: 1 << 16, receiveHwm: 10, waitingBytes: 10 << 16 }],
-  ['bytes', { count: 240, bytes: 1 << 20, receiveHwm: 1000, waitingBytes: 64 << 20 }],
+  ['bytes', { count: 240, bytes: 1 << 20, receiveHwm: 1000, waitingBytes: 16 << 20 }],
 ])('What waits is bounded by %s: the peer has to wait, and nothing is lost', async (_, given) => {
   const { count, bytes, receiveHwm, waitingBytes } = given;
   const payload = Buffer.alloc(bytes);

@@ -8,8 +8,8 @@
 
 export const SLAB_BYTES: number = 1 << 18;
 
-/** Beyond that, what is held is a backlog, and goes with it. */
-const MAX_SLABS = 16;
+/** What may wait for its turn lies in as many; more are held by batches that wait behind a hole, and go with them. */
+const MAX_SLABS = 64;
 
 export class ReadSlab {
   readonly bytes: Buffer;

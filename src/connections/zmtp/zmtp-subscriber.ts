@@ -37,7 +37,7 @@ const TIMES: LinkTimes = {
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5000;
 const BREACH_RETRY_MS = 1000;
-const MAX_WAITING_BYTES = 64 << 20;
+const MAX_WAITING_BYTES = 16 << 20;
 
 /** A retry is up to a quarter later, so that relays do not come back to an engine all at once. */
 const JITTER = 0.25;
