@@ -6,7 +6,7 @@
  *          WINDOW_BYTES are on their way unconfirmed, which is all that a broken link can swallow.
  * Confirms by PONG: a probe each PROBE_MS or PROBE_BYTES, never one a message.
  * Resends  after a reconnect, once subscribers had time to be back: the same bytes, numbers and ids.
- * Down     messages wait in the outbox, bounded; the oldest go first, counted.
+ * Down     messages wait in the outbox, bounded; the oldest go first, counted once it is known that they are lost.
  * Memory   is sent as it lies, so it may be used again only when no socket can still read it: once a PONG has come to
  *          a PING behind it, or once another link stands, as the socket of the one before is destroyed by then. These
  *          are the two places that confirm messages to the outbox, which gives back what is confirmed and nothing
@@ -147,10 +147,12 @@ export class NatsPlane implements Plane {
     }
     clearTimeout(this.#probeTimer);
     clearTimeout(this.#resumeTimer);
+    this.#loseOrphans();
   }
 
   #resumeLater(): void {
     if (!this.#options.resends) this.#outbox.confirm(this.#lastSequence);
+    this.#loseOrphans();
     // A second outage may come before all that the first one swallowed has been sent again.
     this.#resendUntil = Math.max(this.#resendUntil, this.#lastSequence);
     this.#outbox.rewind();
@@ -224,6 +226,11 @@ export class NatsPlane implements Plane {
       // The link broke first: everything unconfirmed is sent again after the reconnect.
       () => undefined,
     );
+  }
+
+  #loseOrphans(): void {
+    const lost = this.#outbox.loseOrphans();
+    if (lost > 0) this.#drop('outbox_full', lost);
   }
 
   #drop(reason: 'outbox_full' | 'payload_too_large', messages: number): void {

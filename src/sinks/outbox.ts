@@ -4,7 +4,8 @@
  *     confirmed (gone) │ handed over, not confirmed │ waiting
  *                      ▲ oldest                     ▲ next()
  *
- * Full     the oldest whole messages go, since a router heals a hole at the front with one query.
+ * Full     the oldest whole messages go, since a router heals a hole at the front with one query. Whether one that was handed
+ *          over is lost with it shows only later: it is an orphan until it is confirmed, or its link has ended.
  * Owns     nothing but the list; the plane counts what was given up.
  */
 import type { PlaneMessage } from '../protocol/envelope.ts';
@@ -21,6 +22,8 @@ export class Outbox {
   #oldest = 0;
   #next = 0;
   #bytes = 0;
+  /** Their numbers, rising. */
+  #orphans: number[] = [];
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -40,13 +43,15 @@ export class Outbox {
     return this.#messages.length - this.#next;
   }
 
-  /** Adds a message; returns how many older ones, or the message itself, had to go for it. */
+  /** Adds a message; returns how many older ones that still waited, or the message itself, had to go for it. */
   push(message: OutboxMessage): number {
     const { envelope } = message;
     let dropped = 0;
     while (this.length > 0 && this.#bytes + envelope.length > this.#maxBytes) {
-      this.#dropOldest();
-      dropped++;
+      const isHandedOver = this.#next > this.#oldest;
+      const { sequence } = this.#dropOldest();
+      if (isHandedOver) this.#orphans.push(sequence);
+      else dropped++;
     }
     if (envelope.length > this.#maxBytes) return dropped + 1;
     this.#messages.push(message);
@@ -78,6 +83,9 @@ export class Outbox {
 
   /** Gives up handed-over messages with numbers up to `sequence`: they have arrived. */
   confirm(sequence: number): void {
+    if (this.#orphans.length > 0) {
+      this.#orphans = this.#orphans.filter((orphan) => orphan > sequence);
+    }
     while (this.#oldest < this.#next) {
       const message = this.#messages[this.#oldest];
       if (message === undefined || message.sequence > sequence) return;
@@ -87,6 +95,13 @@ export class Outbox {
     }
   }
 
+  /** How many orphans there are, which are none from here on: their link has ended. */
+  loseOrphans(): number {
+    const count = this.#orphans.length;
+    this.#orphans = [];
+    return count;
+  }
+
   /** Makes everything that is not confirmed wait again; returns how many messages that is. */
   rewind(): number {
     const count = this.#next - this.#oldest;
@@ -94,14 +109,16 @@ export class Outbox {
     return count;
   }
 
-  #dropOldest(): void {
+  #dropOldest(): OutboxMessage {
     const message = this.#messages[this.#oldest] as OutboxMessage;
     this.#bytes -= message.envelope.length;
     if (this.#next === this.#oldest) this.#next++;
     this.#oldest++;
-    if (this.#oldest < COMPACT_AT || this.#oldest * 2 < this.#messages.length) return;
-    this.#messages = this.#messages.slice(this.#oldest);
-    this.#next -= this.#oldest;
-    this.#oldest = 0;
+    if (this.#oldest >= COMPACT_AT && this.#oldest * 2 >= this.#messages.length) {
+      this.#messages = this.#messages.slice(this.#oldest);
+      this.#next -= this.#oldest;
+      this.#oldest = 0;
+    }
+    return message;
   }
 }

@@ -45,6 +45,20 @@ test('a full outbox gives up its oldest whole messages and says how many', () =>
   expect(outbox.next()?.sequence).toBe(3);
 });
 
+test('one that was handed over is lost only with its link, if it is not confirmed before', () => {
+  const outbox = new Outbox(100);
+  for (let sequence = 0; sequence < 10; sequence++) outbox.push(message(sequence, 10));
+  for (let sequence = 0; sequence < 4; sequence++) outbox.next();
+  expect(outbox.push(message(10, 60))).toBe(2);
+  outbox.confirm(1);
+  expect(outbox.loseOrphans()).toBe(2);
+  expect(outbox.loseOrphans()).toBe(0);
+  expect(outbox.next()?.sequence).toBe(6);
+  outbox.push(message(11, 100));
+  outbox.confirm(6);
+  expect(outbox.loseOrphans()).toBe(0);
+});
+
 test('what is discarded counts no longer, wherever the plane had got to', () => {
   const outbox = new Outbox(1000);
   for (let sequence = 0; sequence < 3; sequence++) outbox.push(message(sequence, 10));
