@@ -25,8 +25,11 @@ export async function measureStream(name, bed, onRun) {
       return run;
     };
     for (let pair = 0; pair < bed.pairs; pair++) {
+      const dynamo = () => bed.python !== null && measured('dynamo', startDynamo);
+      // Each is first as often as the other.
+      if (pair % 2 === 1) await dynamo();
       const ours = await measured('kvrelay', startKvrelay);
-      if (bed.python !== null) await measured('dynamo', startDynamo);
+      if (pair % 2 === 0) await dynamo();
       context.messageBytes = Math.round(ours.bytes / stream.batches);
       await measured('floor', startFloor, { subscriberFlags: ['--bytes'] });
     }
@@ -52,7 +55,7 @@ export async function withEngine(args, use) {
  */
 export async function measureRun(start, context, options = {}) {
   const { command = 'go', subscriberFlags = [], before, during, mayLose = false } = options;
-  const { engine, stream, plane, natsUrl } = context;
+  const { engine, stream, plane, natsUrl, routers = 0 } = context;
   engine.tell('open');
   const opened = await engine.hear(({ endpoint }) => endpoint !== undefined);
   const subscribed = (address) => subscribe(plane, address, subscriberFlags);
@@ -63,6 +66,7 @@ export async function measureRun(start, context, options = {}) {
   const { replayEndpoint } = opened;
   const relay = await start({ ...context, engineEndpoint, replayEndpoint, blockSize, batches });
   const subscriber = early ?? (await subscribed(relay.planeEndpoint));
+  const others = routers > 0 ? await startRouters(relay.planeEndpoint, routers) : null;
   try {
     await engine.hear((message) => message.subscribed);
     const found = await before?.(relay);
@@ -98,6 +102,7 @@ export async function measureRun(start, context, options = {}) {
     };
   } finally {
     await relay.stop();
+    await others?.stop();
     await subscriber.stop();
     engine.tell('close');
   }
@@ -108,6 +113,17 @@ export async function subscribe(plane, address, flags = []) {
   const subscriber = new Program(process.execPath, args);
   await subscriber.hear(({ subscribed }) => subscribed);
   return subscriber;
+}
+
+/** Beside the subscriber, on the ZMQ plane. */
+async function startRouters(endpoint, count) {
+  const routers = new Program(process.execPath, [
+    scriptPath('more-routers.mjs'),
+    endpoint,
+    `${count}`,
+  ]);
+  await routers.hear(({ subscribed }) => subscribed);
+  return routers;
 }
 
 /** A relay that lost or merged differently would not be comparable. */

@@ -11,6 +11,7 @@
  *                          growth       live blocks, ranks, event and block sizes, in process
  *                          index        its memory and its dump, in process
  *   --plane nats|zmq     plane of what is not in process (nats); disturbance and start-up are of NATS only
+ *   --routers N          of the ZMQ plane, beside the subscriber that counts: they read and forget (0)
  *   --in-process         only what needs no other process
  *   --no-dynamo          without Dynamo's publisher beside kvrelay
  *   --profile            afterwards one more run of kvrelay a stream under V8's profiler
@@ -45,6 +46,7 @@ function readOptions() {
         pairs: { type: 'string' },
         only: { type: 'string' },
         plane: { type: 'string', default: 'nats' },
+        routers: { type: 'string', default: '0' },
         'in-process': { type: 'boolean', default: false },
         'no-dynamo': { type: 'boolean', default: false },
         profile: { type: 'boolean', default: false },
@@ -133,7 +135,8 @@ function findBed() {
     ({ python } = dynamo);
     if (python === null) leaveOut(`${DYNAMO_PACKAGE}: ${dynamo.reason}`);
   }
-  return { plane: options.plane, isQuick: options.quick, serverPath: server.path, python };
+  const { plane, quick: isQuick } = options;
+  return { plane, isQuick, serverPath: server.path, python, routers };
 }
 
 async function measureProcesses() {
@@ -169,6 +172,9 @@ const { LATENCY_STREAMS } = await import('../bench/latency.mjs');
 const { ProcessRuns } = await import('../bench/process-runs.mjs');
 const { streams, parts } = chosen();
 if (!['nats', 'zmq'].includes(options.plane)) fail('--plane takes nats or zmq');
+const routers = Number(options.routers);
+if (!Number.isInteger(routers) || routers < 0) fail('--routers takes a number of 0 or more');
+if (routers > 0 && options.plane !== 'zmq') fail('--routers is of --plane zmq');
 const pairs = Number(options.pairs ?? (options.quick ? 1 : 5));
 if (!Number.isInteger(pairs) || pairs < 1) fail('--pairs takes a number of 1 or more');
 const morePairs = options.pairs === undefined ? Math.ceil(pairs / 3) : pairs;
