@@ -7,6 +7,8 @@
  *          more while the router, which has it, applies it.
  * Holds    what comes then, in order, until the answers it waits for are through, for at most maxHoldMs;
  *          and no more bytes than the outbox has room for. Nothing is dropped here.
+ * Late     an answer that is not through by then holds nothing any more, but what passes beside it still counts: more
+ *          than a router keeps is an overrun.
  */
 import type { RelayMetrics } from '../metrics/relay-metrics.ts';
 import type { PlaneMessage } from '../protocol/envelope.ts';
@@ -33,8 +35,12 @@ export type HeldSink = RouterEventSink & { readonly outboxBytes: number };
 /** An answer on its way, or one that is being applied. */
 interface Answer {
   readonly fixedAtMs: number;
-  /** Events in all, from the first one ever, that may pass before it is through. */
+  /** Events in all, from the first one ever, that had passed then. */
+  readonly fixedAtEvents: number;
+  /** That may pass before it is through. */
   passingUntil: number;
+  /** Nothing waits for it any more. */
+  isLate: boolean;
   timer: NodeJS.Timeout | undefined;
   readonly onHeld: () => void;
   readonly onPassed: () => void;
@@ -90,7 +96,9 @@ export class OutputHold implements RouterEventSink {
     this.#options.onBegin?.();
     const answer: Answer = {
       fixedAtMs: performance.now(),
+      fixedAtEvents: this.#passedEvents,
       passingUntil: this.#passedEvents + MAX_PASSING_EVENTS,
+      isLate: false,
       timer: setTimeout(() => this.#giveUp(answer), this.#maxHoldMs),
       onHeld,
       onPassed,
@@ -136,8 +144,8 @@ export class OutputHold implements RouterEventSink {
   #mustHold(nextEvents: number): boolean {
     // Nearly always: an iterator a message would be felt.
     if (this.#answers.size === 0) return false;
-    for (const { passingUntil } of this.#answers) {
-      if (this.#passedEvents + nextEvents > passingUntil) return true;
+    for (const { passingUntil, isLate } of this.#answers) {
+      if (!isLate && this.#passedEvents + nextEvents > passingUntil) return true;
     }
     return false;
   }
@@ -151,10 +159,18 @@ export class OutputHold implements RouterEventSink {
   #letApply(answer: Answer, applyMs: number): void {
     clearTimeout(answer.timer);
     const leftMs = answer.fixedAtMs + this.#maxHoldMs - performance.now();
-    answer.passingUntil += MAX_EVENTS_UNTIL_APPLIED - MAX_PASSING_EVENTS;
+    answer.passingUntil = answer.fixedAtEvents + MAX_EVENTS_UNTIL_APPLIED;
+    const endIn = (ms: number): void => {
+      answer.timer = setTimeout(() => this.#end(answer), ms);
+    };
     if (applyMs <= 0) this.#end(answer);
-    else if (applyMs < leftMs) answer.timer = setTimeout(() => this.#end(answer), applyMs);
-    else answer.timer = setTimeout(() => this.#giveUp(answer), leftMs);
+    else if (applyMs < leftMs || answer.isLate) endIn(applyMs);
+    else {
+      answer.timer = setTimeout(() => {
+        this.#giveUp(answer);
+        endIn(applyMs - leftMs);
+      }, leftMs);
+    }
     this.#drain();
   }
 
@@ -164,8 +180,13 @@ export class OutputHold implements RouterEventSink {
   }
 
   #giveUp(answer: Answer): void {
-    if (this.#held.length > 0) this.#options.onOverrun();
-    this.#end(answer);
+    if (this.#held.length > 0) {
+      this.#options.onOverrun();
+      this.#end(answer);
+      return;
+    }
+    answer.isLate = true;
+    answer.passingUntil = answer.fixedAtEvents + MAX_EVENTS_UNTIL_APPLIED;
   }
 
   #overrun(): void {
@@ -194,7 +215,16 @@ export class OutputHold implements RouterEventSink {
 
   #pass(message: PlaneMessage): void {
     this.#passedEvents += message.eventCount;
-    if (this.#answers.size > 0) for (const { onPassed } of this.#answers) onPassed();
+    if (this.#answers.size > 0) this.#noteBeside();
     this.#sink.publish(message);
+  }
+
+  #noteBeside(): void {
+    for (const answer of this.#answers) {
+      answer.onPassed();
+      if (!answer.isLate || this.#passedEvents <= answer.passingUntil) continue;
+      this.#answers.delete(answer);
+      this.#options.onOverrun();
+    }
   }
 }

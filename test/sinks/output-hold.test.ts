@@ -106,6 +106,39 @@ test('a hold tells each message that leaves beside an answer, and none after it'
   expect(passed).toBe(4);
 });
 
+test('beside an answer that is late, more events than a router keeps are an overrun, once', () => {
+  const trial = start();
+  const end = trial.hold.begin();
+  trial.publish(2);
+  vi.advanceTimersByTime(3000);
+  trial.publish(4);
+  expect([trial.left.length, trial.overruns]).toEqual([6, 0]);
+  trial.publish(1);
+  expect([trial.left.length, trial.overruns]).toEqual([7, 1]);
+  trial.publish(20);
+  end(100);
+  trial.publish(20);
+  expect([trial.left.length, trial.overruns]).toEqual([47, 1]);
+});
+
+test('a late answer counts what passes until it is applied, and no longer', () => {
+  const trial = start();
+  const end = trial.hold.begin();
+  vi.advanceTimersByTime(3000);
+  trial.publish(5);
+  end(50);
+  trial.publish(1);
+  vi.advanceTimersByTime(50);
+  trial.publish(20);
+  expect([trial.left.length, trial.overruns]).toEqual([26, 0]);
+  const slow = trial.hold.begin();
+  vi.advanceTimersByTime(1990);
+  slow(50);
+  vi.advanceTimersByTime(20);
+  trial.publish(7);
+  expect([trial.left.length, trial.overruns]).toEqual([33, 1]);
+});
+
 test('an answer that is not through after 2 s holds nothing any more', () => {
   const trial = start();
   trial.hold.begin();

@@ -41,6 +41,7 @@ export class ResyncMonitor {
   #doublings = 0;
   /** The next burst is the one that a re-sync has caused. */
   #isAfterResync = false;
+  #isStopped = false;
 
   constructor(options: ResyncMonitorOptions) {
     this.#options = options;
@@ -49,14 +50,8 @@ export class ResyncMonitor {
 
   /** A query of the source is answered. */
   noteQuery(): void {
-    if (this.#quietMs === 0) return;
-    if (this.#timer !== null) {
-      this.#timer.refresh();
-      return;
-    }
-    this.#lostBefore = this.#options.lostMessages();
-    this.#timer = setTimeout(() => this.#endBurst(), this.#quietMs * 2 ** this.#doublings);
-    this.#timer.unref();
+    if (this.#timer === null) this.#beginBurst();
+    else this.#timer.refresh();
   }
 
   /** Output waits for its answer. */
@@ -95,11 +90,21 @@ export class ResyncMonitor {
   /** Output went on before its answer was through. */
   noteOverrun(): void {
     this.#wasOverrun = true;
+    // An answer may take for longer than the burst that it belongs to.
+    if (this.#timer === null) this.#beginBurst();
   }
 
   stop(): void {
+    this.#isStopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+  }
+
+  #beginBurst(): void {
+    if (this.#quietMs === 0 || this.#isStopped) return;
+    this.#lostBefore = this.#options.lostMessages();
+    this.#timer = setTimeout(() => this.#endBurst(), this.#quietMs * 2 ** this.#doublings);
+    this.#timer.unref();
   }
 
   #endBurst(): void {

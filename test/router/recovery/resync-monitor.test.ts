@@ -140,6 +140,19 @@ test('the dumps that follow a re-sync cause the next one only by a loss, later e
   expect(resyncs).toHaveLength(5);
 });
 
+test('an overrun of an answer that outlasts its burst is a burst of its own', () => {
+  const { monitor, resyncs } = start(1000);
+  monitor.noteQuery();
+  seconds(5);
+  monitor.noteOverrun();
+  seconds(1);
+  expect(resyncs).toEqual([6]);
+  monitor.stop();
+  monitor.noteOverrun();
+  seconds(100);
+  expect(resyncs).toEqual([6]);
+});
+
 test('a hold that is watched tells its answers, and those that output waits for', () => {
   const { monitor, resyncs } = start();
   const told = watchedHold(monitor);
