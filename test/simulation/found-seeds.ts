@@ -10,4 +10,5 @@ export const FOUND: readonly (readonly [seed: number, defect: string])[] = [
   [533, 'what a new life had sent on a link that was lost again counted as lost with the old one'],
   [1216, 'a loss left out that a replay without a link had shown'],
   [912, 'a dump that was being built lost its place to one made at once, and most of its blocks'],
+  [10072, 'a late answer beside which nothing waited just then: more passed than a router keeps'],
 ];

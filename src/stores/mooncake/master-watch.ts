@@ -21,6 +21,8 @@ export interface MasterWatchOptions {
   readonly clock: StoreClock;
   readonly lastSequence: () => bigint | null;
   readonly lastEventId: () => bigint | null;
+  /** That its messages have shown, ever. */
+  readonly restarts: () => number;
   readonly onRestart: () => void;
   readonly onLostTail: () => void;
   readonly onFault: (error: MasterError) => void;
@@ -39,7 +41,9 @@ export class MasterWatch {
   #usedBefore = 0n;
   /** A restart was told, and no message of the new life has been seen. */
   #isAnotherLife = false;
+  /** Of the life that the last look was in. */
   #toldUpTo = 0n;
+  #restarts = 0;
   #cancel: (() => void) | null = null;
   #isStopped = false;
   #looking: Promise<void> = Promise.resolve();
@@ -98,7 +102,12 @@ export class MasterWatch {
 
   /** `before`: what had been seen when the question went out. Messages may have overtaken the answer. */
   #judge(used: bigint, usedBefore: bigint, publishedEvents: bigint, before: Seen): void {
-    const { lastSequence, onRestart, onLostTail } = this.#options;
+    const { lastSequence, restarts, onRestart, onLostTail } = this.#options;
+    const isNewLife = this.#restarts !== restarts();
+    if (isNewLife) {
+      this.#restarts = restarts();
+      this.#toldUpTo = 0n;
+    }
     if (before.sequence !== null) {
       this.#isAnotherLife = false;
       // Events have ids from 1 without a hole, so the last one is their count.
@@ -111,7 +120,8 @@ export class MasterWatch {
       }
     }
     const seen = lastSequence() ?? (this.#isAnotherLife ? 0n : null);
-    if (seen === null || usedBefore <= seen || used < usedBefore) return;
+    // The look before was in another life.
+    if (isNewLife || seen === null || usedBefore <= seen || used < usedBefore) return;
     if (usedBefore <= this.#toldUpTo) return;
     this.#toldUpTo = usedBefore;
     onLostTail();

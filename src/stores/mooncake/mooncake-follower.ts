@@ -79,6 +79,7 @@ export class MooncakeFollower {
         clock,
         lastSequence: () => this.view.lastSequence,
         lastEventId: () => this.view.lastEventId,
+        restarts: () => metrics.restarts,
         onRestart: () => this.view.noteRestart(),
         onLostTail: () => this.view.noteLostTail(),
         onFault: (error) => this.#warnMaster(error),

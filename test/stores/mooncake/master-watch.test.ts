@@ -9,6 +9,7 @@ class Watched {
   status: PublisherStatus | MasterError = statusOf(0);
   seen: bigint | null = null;
   eventId: bigint | null = null;
+  restarts = 0;
   /** Seen by the time the answer arrives. */
   overtaken: bigint | null = null;
   readonly told: string[] = [];
@@ -36,6 +37,7 @@ class Watched {
       },
       lastSequence: () => this.seen,
       lastEventId: () => this.eventId,
+      restarts: () => this.restarts,
       onRestart: () => this.told.push('restart'),
       onLostTail: () => this.told.push('tail'),
       onFault: ({ fault }) => this.told.push(fault),
@@ -119,6 +121,16 @@ test('a life of which nothing was seen behind a restart has a lost tail too', as
   expect(await watched.look(statusOf(5), null)).toEqual(['tail']);
   expect(await watched.look(statusOf(5), null)).toEqual(['tail']);
   expect(await watched.look(statusOf(5), null)).toEqual([]);
+});
+
+test('a life whose first message showed the restart has a tail of its own, at numbers told before', async () => {
+  const watched = new Watched();
+  await watched.look(statusOf(13), 12n);
+  expect(await watched.look(statusOf(13), 12n)).toEqual(['tail']);
+  watched.restarts++;
+  expect(await watched.look(statusOf(13), 12n)).toEqual([]);
+  expect(await watched.look(statusOf(13), 12n)).toEqual(['tail']);
+  expect(await watched.look(statusOf(13), 12n)).toEqual([]);
 });
 
 test('each trouble is told with its remedy, and only while it lasts', async () => {
