@@ -85,6 +85,7 @@ export function planeReading(relays: readonly Relay[], objects: Plane | null): P
     outboxMessages: sum((plane, hold) => plane.outboxMessages + (hold?.heldMessages ?? 0)),
     disconnects: sum((plane) => plane.disconnects),
     reconnects: sum((plane) => plane.reconnects),
+    refusals: sum((plane) => plane.refusals),
   };
 }
 

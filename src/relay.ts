@@ -233,6 +233,13 @@ export class Relay implements PresentSource {
     } else if (event.kind === 'dropped') {
       const fields = { dpRank, reason: event.reason };
       this.#warner.warn(`plane_${event.reason}`, fields, 'a message for the routers was dropped');
+    } else if (event.kind === 'refused') {
+      const fields = { dpRank, subscribers: event.subscribers };
+      this.#warner.warn(
+        'plane_refused',
+        fields,
+        'a subscriber was sent away: as many as may be are there',
+      );
     } else {
       const reason = messageOf(event.error);
       this.#warner.warn('plane_error', { dpRank, reason }, 'the event plane cannot be reached');

@@ -120,6 +120,7 @@ const RANK_BLOCK_GAUGES: readonly Row<
 const PLANE_COUNTERS: readonly Row<(plane: PlaneReading) => number>[] = [
   ['plane_disconnects_total', 'Connections to the event plane that broke', (p) => p.disconnects],
   ['plane_reconnects_total', 'Connections to the event plane made again', (p) => p.reconnects],
+  ['plane_refused_subscribers_total', 'Subscribers that were too many', (p) => p.refusals],
 ];
 
 const PLANE_GAUGES: readonly Row<(plane: PlaneReading) => number>[] = [

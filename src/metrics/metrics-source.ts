@@ -86,4 +86,5 @@ export interface PlaneReading {
   readonly outboxMessages: number;
   readonly disconnects: number;
   readonly reconnects: number;
+  readonly refusals: number;
 }

@@ -114,6 +114,11 @@ export class NatsPlane implements Plane {
     return Math.max(0, this.#connection.connects - 1);
   }
 
+  /** The server takes subscribers, or does not. */
+  get refusals(): number {
+    return 0;
+  }
+
   async start(): Promise<void> {}
 
   startPublisher(): number {

@@ -11,6 +11,7 @@ export class NonePlane implements Plane {
   readonly outboxBytes = 0;
   readonly outboxMessages = 0;
   readonly disconnects = 0;
+  readonly refusals = 0;
   readonly reconnects = 0;
 
   readonly messageRoom: MessageRoom = NO_ROOM;

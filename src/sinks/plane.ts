@@ -15,6 +15,8 @@ export interface Plane extends RouterEventSink {
   readonly outboxMessages: number;
   readonly disconnects: number;
   readonly reconnects: number;
+  /** Subscribers that were sent away. */
+  readonly refusals: number;
   /** What it wants free around each envelope; it sends those without, too. */
   readonly messageRoom: MessageRoom;
   /** How routers that find the source by discovery get its events; null where they need no telling. */
@@ -37,4 +39,6 @@ export type PlaneEvent =
   | { readonly kind: 'connected' }
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'dropped'; readonly reason: PublishFailureReason }
+  /** A subscriber was sent away: there are as many as may be. */
+  | { readonly kind: 'refused'; readonly subscribers: number }
   | { readonly kind: 'error'; readonly error: unknown };

@@ -45,18 +45,9 @@ export class PlaneBindError extends KvRelayError {
   constructor(endpoint: string, cause: unknown) {
     super(`Cannot bind the event plane to ${endpoint}`, {
       cause,
-      remedy: 'Free the port, or give another with --plane-endpoint (port 0 takes a free one)',
-    });
-  }
-}
-
-/** Told, once in a while, in place of what a connection that is refused would say. */
-class TooManySubscribersError extends KvRelayError {
-  readonly code = 'KVR_PLANE_SUBSCRIBERS';
-
-  constructor() {
-    super(`A subscriber was sent away: ${MAX_SUBSCRIBERS} are connected`, {
-      remedy: 'Put a broker between relays and routers with --zmq-broker',
+      remedy: endpoint.startsWith('ipc://')
+        ? 'Make its folder, and free the path, or give another with --plane-endpoint'
+        : 'Free the port, or give another with --plane-endpoint (port 0 takes a free one)',
     });
   }
 }
@@ -109,7 +100,8 @@ export class ZmqPlane implements Plane {
       onPeers: () => {
         if (this.#isBrokered) this.#link.takePeers(this.#publisher.peers);
       },
-      onRefused: () => onEvent({ kind: 'error', error: new TooManySubscribersError() }),
+      onLost: (lost) => this.#noteSlow(lost),
+      onRefused: () => onEvent({ kind: 'refused', subscribers: MAX_SUBSCRIBERS }),
     });
   }
 
@@ -151,6 +143,10 @@ export class ZmqPlane implements Plane {
     return Math.max(0, this.#publisher.connects - 1);
   }
 
+  get refusals(): number {
+    return this.#publisher.refusals;
+  }
+
   async start(): Promise<void> {
     const { endpoint, brokers, onEvent } = this.#options;
     if (this.#isBrokered) {
@@ -184,7 +180,8 @@ export class ZmqPlane implements Plane {
     this.#sendAll();
     this.#link.stop();
     this.#endpoint = null;
-    await this.#publisher.close(this.#options.lingerMs);
+    const lost = await this.#publisher.close(this.#options.lingerMs);
+    if (lost > 0) this.#drop('slow_subscriber', lost);
   }
 
   get #isBrokered(): boolean {
@@ -209,9 +206,7 @@ export class ZmqPlane implements Plane {
       const parcel = this.#pack();
       const lost = this.#publisher.send(parcel);
       parcel.letGo();
-      if (lost === 0) continue;
-      this.#slowAtMs = performance.now();
-      this.#drop('slow_subscriber', lost);
+      if (lost > 0) this.#noteSlow(lost);
     }
     this.#publisher.flush();
   }
@@ -224,6 +219,11 @@ export class ZmqPlane implements Plane {
       parcel.add(this.#frames.pieces(message), message.slab ?? null);
     }
     return parcel;
+  }
+
+  #noteSlow(lost: number): void {
+    this.#slowAtMs = performance.now();
+    this.#drop('slow_subscriber', lost);
   }
 
   #drop(reason: 'outbox_full' | 'slow_subscriber', messages: number): void {

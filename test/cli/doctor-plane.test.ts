@@ -1,5 +1,6 @@
 /** `kvrelay doctor` on planes, this host and a relay that runs: each check fails for its cause, and passes without it. */
 import { writeFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'nats';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -107,9 +108,25 @@ test('plane_address leaves an ipc path to whoever has it', async () => {
   expect((await diagnosed(flags)).of('plane_address').state).toBe('fail');
 });
 
+test('plane_address fails for an ipc path that no socket can be made at', async () => {
+  const folder = temporaryFolder();
+  const found = async (path: string): Promise<string> => {
+    const flags = ['--http', 'off', '--plane-endpoint', `ipc://${path}`];
+    return (await diagnosed(flags)).of('plane_address').text;
+  };
+  expect(await found(join(folder, 'none', 'plane'))).toMatch(/its folder does not exist$/);
+  writeFileSync(join(folder, 'notes'), '');
+  expect(await found(join(folder, 'notes'))).toMatch(/what is there is no socket$/);
+});
+
 test('plane_routers warns of an address that only this host reaches', async () => {
   const loopback = await diagnosed(['--http', 'off']);
   expect(loopback.of('plane_routers')).toMatchObject({ state: 'warn' });
+  const [name] = Object.entries(networkInterfaces()).find(([, addresses]) =>
+    addresses?.some(({ address }) => address === '127.0.0.1'),
+  ) ?? [''];
+  const named = await diagnosed(['--http', 'off', '--plane-endpoint', `tcp://${name}:0`]);
+  expect(named.of('plane_routers')).toMatchObject({ state: 'warn' });
   const port = await freePorts(1);
   const wildcard = await diagnosed(['--http', 'off', '--plane-endpoint', `tcp://*:${port}`], {
     DYN_EVENT_PLANE_HOST: '192.0.2.7',

@@ -42,6 +42,7 @@ describe('The engine socket is', () => {
     ['tcp://[::1]:65535'],
     ['ipc:///tmp/engine.sock'],
     ['ipc://engine.sock'],
+    ['ipc://*engine.sock'],
   ])('our own for %s', (endpoint) => {
     expect(createEngineSocket(options(endpoint))).toBeInstanceOf(ZmtpEngineSocket);
   });

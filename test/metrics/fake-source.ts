@@ -24,6 +24,7 @@ export function sourceOf(
       outboxMessages: 3,
       disconnects: 2,
       reconnects: 1,
+      refusals: 3,
     }),
     load: () => null,
     stores: () => [],

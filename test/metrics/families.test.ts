@@ -53,6 +53,7 @@ const FAMILIES = `
   kvrelay_outbox_messages                                      gauge
   kvrelay_plane_disconnects_total                              counter
   kvrelay_plane_reconnects_total                               counter
+  kvrelay_plane_refused_subscribers_total                      counter
   kvrelay_discovery_announcements_total                        counter
   kvrelay_discovery_ambiguities_total                          counter
   kvrelay_discovery_evicted_records_total                      counter

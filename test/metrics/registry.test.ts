@@ -175,6 +175,7 @@ test('the plane, the event loop lag and the build are of the process, without a 
   ).toEqual([
     { name: 'kvrelay_plane_disconnects_total', labels: {}, value: 2 },
     { name: 'kvrelay_plane_reconnects_total', labels: {}, value: 1 },
+    { name: 'kvrelay_plane_refused_subscribers_total', labels: {}, value: 3 },
     { name: 'kvrelay_plane_connected', labels: {}, value: 1 },
     { name: 'kvrelay_outbox_bytes', labels: {}, value: 4096 },
     { name: 'kvrelay_outbox_messages', labels: {}, value: 3 },

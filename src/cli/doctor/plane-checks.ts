@@ -1,8 +1,11 @@
 /** The event plane of `kvrelay doctor`: can it be opened here, and do routers reach it. */
+import { existsSync, lstatSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { dirname } from 'node:path';
 import { loadEndpoint, parseZmqAddress, rankEndpoint } from '../../config/addresses.ts';
 import { advertisedEndpoint, isLoopbackEndpoint } from '../../connections/advertised-endpoint.ts';
 import { listen } from '../../connections/zmtp/listen.ts';
+import { numericEndpoint } from '../../connections/zmtp/net-address.ts';
 import { errorCode, messageOf } from '../../errors.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import type { ProbeContext } from './context.ts';
@@ -86,6 +89,8 @@ function holds(held: readonly (string | null | undefined)[], endpoint: string): 
 /** Why it cannot be bound; null where it can. An ipc path is left alone: to bind it makes a file. */
 async function bindProblem(endpoint: string): Promise<string | null> {
   if (endpoint.startsWith('ipc://')) {
+    const pathProblem = problemOfPath(endpoint.slice('ipc://'.length));
+    if (pathProblem !== null) return pathProblem;
     const found = await reach(endpoint, new AbortController().signal);
     return found.kind === 'unreachable' || found.kind === 'late' ? null : 'it is in use';
   }
@@ -100,10 +105,17 @@ async function bindProblem(endpoint: string): Promise<string | null> {
   }
 }
 
+function problemOfPath(path: string): string | null {
+  if (path.startsWith('@')) return null;
+  if (!existsSync(dirname(path))) return 'its folder does not exist';
+  const isTaken = lstatSync(path, { throwIfNoEntry: false })?.isSocket() === false;
+  return isTaken ? 'what is there is no socket' : null;
+}
+
 function routersCheck({ config }: ProbeContext): Check {
   const name = 'plane_routers';
   const { planeEndpoint, eventPlaneHost, discovery } = config;
-  const told = advertisedEndpoint(planeEndpoint, eventPlaneHost);
+  const told = advertisedEndpoint(numericEndpoint(planeEndpoint), eventPlaneHost);
   if (!isLoopbackEndpoint(told)) return ok(name, `routers connect to ${told}`);
   const remedy =
     discovery === 'none'

@@ -3,6 +3,7 @@ import type { ListenOptions, NetConnectOpts } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 const MAX_PORT = 65_535;
+const TCP = /^tcp:\/\/(.*):([0-9]{1,5})$/;
 
 /** Null for what only libzmq knows. `family` is of names, which stand for IPv4 addresses; a path behind `@` is abstract. */
 export function connectAddress(endpoint: string): NetConnectOpts | null {
@@ -12,18 +13,29 @@ export function connectAddress(endpoint: string): NetConnectOpts | null {
     const port = Number(digits);
     return port < 1 || port > MAX_PORT ? null : { host, port, family: 4 };
   }
-  const path = /^ipc:\/\/([^*].*)$/.exec(endpoint)?.[1];
-  return path === undefined ? null : { path: socketPath(path) };
+  const path = /^ipc:\/\/(.+)$/.exec(endpoint)?.[1];
+  return path === undefined || path === '*' ? null : { path: socketPath(path) };
 }
 
 /** The host may be `*`, and the name of a network interface, which stands for its first IPv4 address. */
 export function listenAddress(endpoint: string): ListenOptions {
-  const tcp = /^tcp:\/\/(.*):([0-9]{1,5})$/.exec(endpoint);
+  const tcp = TCP.exec(endpoint);
   if (tcp === null) return { path: socketPath(endpoint.slice('ipc://'.length)) };
   const [, named = '', digits] = tcp;
-  const ofInterface = networkInterfaces()[named]?.find(({ family }) => family === 'IPv4')?.address;
-  const host = named === '*' ? '0.0.0.0' : (ofInterface ?? named.replace(/^\[|\]$/g, ''));
+  const host =
+    named === '*' ? '0.0.0.0' : (addressOfInterface(named) ?? named.replace(/^\[|\]$/g, ''));
   return { host, port: Number(digits) };
+}
+
+/** With the address of a network interface in place of its name. */
+export function numericEndpoint(endpoint: string): string {
+  const tcp = TCP.exec(endpoint);
+  const address = tcp && addressOfInterface(tcp[1] ?? '');
+  return address ? `tcp://${address}:${tcp?.[2]}` : endpoint;
+}
+
+function addressOfInterface(name: string): string | undefined {
+  return networkInterfaces()[name]?.find(({ family }) => family === 'IPv4')?.address;
 }
 
 function socketPath(path: string): string {

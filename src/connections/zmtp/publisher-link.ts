@@ -6,7 +6,7 @@
  * Out      what its queue has, one write at a time: what comes meanwhile waits in the queue, and leaves together.
  * Ends     on a lost connection; where the handshake is not done in time; where the peer breaks the protocol, is no
  *          subscriber, or sends more than it may. Without heartbeats of its own: a subscriber that does not read answers none.
- * Bounds   a subscription by MAX_INPUT_BYTES. A peer that says so much that reads are full has to wait between them.
+ * Bounds   a subscription by MAX_INPUT_BYTES; what it says by a budget that all links share.
  * Owns     its socket and timers.
  */
 import type { Socket } from 'node:net';
@@ -23,12 +23,14 @@ import {
   readGreeting,
   SUBSCRIBERS,
 } from './handshake.ts';
+import type { InputBudget } from './input-budget.ts';
 import type { SendQueue } from './send-queue.ts';
 
 export interface PublisherLinkOptions {
   readonly socket: Socket;
   readonly topic: Buffer;
   readonly queue: SendQueue;
+  readonly budget: InputBudget;
   /** The handshake is done. */
   readonly onReady: () => void;
   /** Whether it wants messages of the topic, whenever that changes. */
@@ -42,27 +44,23 @@ const HANDSHAKE_MS = 30_000;
 const MAX_WRITE_BYTES = 1 << 20;
 const MAX_INPUT_BYTES = 1 << 14;
 const INPUT_SLAB_BYTES = 1 << 13;
-/** Node hands out as much at once; no subscriber that means well sends it. */
-const FULL_READ_BYTES = 1 << 16;
-const FULL_READ_PAUSE_MS = 50;
 
 export class PublisherLink {
   readonly #options: PublisherLinkOptions;
   readonly #reader = new FrameReader(MAX_INPUT_BYTES, INPUT_SLAB_BYTES);
   /** Lengths of the beginnings of the topic that it has subscribed to. */
   readonly #prefixes = new Set<number>();
-  #state: 'greeting' | 'handshake' | 'ready' | 'ended' = 'greeting';
+  #state: 'greeting' | 'handshake' | 'ready' | 'finishing' | 'ended' = 'greeting';
   #isWriting = false;
   /** The answer to its last PING, while a write has to end before it. */
   #pong: Buffer | null = null;
   readonly #handshakeTimer: NodeJS.Timeout;
-  #pauseTimer: NodeJS.Timeout | undefined;
 
   constructor(options: PublisherLinkOptions) {
     this.#options = options;
     const { socket } = options;
     this.#handshakeTimer = setTimeout(() => this.#end(), HANDSHAKE_MS);
-    socket.on('data', (bytes) => this.#take(bytes));
+    socket.on('data', (bytes) => this.#offer(bytes));
     socket.on('error', () => this.#end());
     socket.on('close', () => this.#end());
     socket.write(GREETING);
@@ -92,7 +90,7 @@ export class PublisherLink {
     for (const piece of pieces) socket.write(piece);
     socket.write(last, (error) => {
       // Behind its end the queue is somebody else's.
-      if (error || this.#state !== 'ready') return;
+      if (error || this.#state === 'ended') return;
       this.#isWriting = false;
       queue.confirm();
       this.pump();
@@ -103,7 +101,8 @@ export class PublisherLink {
   /** Sends what it was given, then says goodbye; resolves once the peer has done the same. */
   async finish(): Promise<void> {
     const { socket } = this.#options;
-    this.#leave();
+    clearTimeout(this.#handshakeTimer);
+    this.#state = 'finishing';
     if (socket.destroyed) return;
     const closed = new Promise((resolve) => {
       socket.once('close', resolve);
@@ -116,31 +115,40 @@ export class PublisherLink {
 
   /** Without a word to onEnd. */
   close(): void {
-    this.#leave();
+    this.#state = 'ended';
+    clearTimeout(this.#handshakeTimer);
     this.#options.socket.destroy();
   }
 
-  #leave(): void {
-    this.#state = 'ended';
-    clearTimeout(this.#handshakeTimer);
-    clearTimeout(this.#pauseTimer);
+  get #isOver(): boolean {
+    return this.#state === 'finishing' || this.#state === 'ended';
   }
 
   #end(): void {
-    if (this.#state === 'ended') return;
+    if (this.#isOver) return;
     this.close();
     this.#options.onEnd();
   }
 
+  #offer(bytes: Buffer): void {
+    const { socket, budget } = this.#options;
+    const goOn = (): void => {
+      if (this.#isOver) return;
+      this.#take(bytes);
+      socket.resume();
+    };
+    if (budget.take(bytes.length, goOn)) this.#take(bytes);
+    else socket.pause();
+  }
+
   #take(bytes: Buffer): void {
-    for (let at = 0; at < bytes.length && this.#state !== 'ended'; ) {
+    for (let at = 0; at < bytes.length && !this.#isOver; ) {
       const byteCount = bytes.copy(this.#reader.room(), 0, at);
       this.#reader.add(byteCount);
       at += byteCount;
       if (this.#state === 'greeting') this.#greet();
       else this.#read();
     }
-    if (bytes.length >= FULL_READ_BYTES && this.#state !== 'ended') this.#pause();
   }
 
   #greet(): void {
@@ -158,7 +166,7 @@ export class PublisherLink {
 
   #read(): void {
     const reader = this.#reader;
-    while (this.#state !== 'ended') {
+    while (!this.#isOver) {
       const progress = reader.next();
       if (progress === 'partial') return;
       if (progress === 'command') this.#obey(reader.command);
@@ -207,11 +215,5 @@ export class PublisherLink {
     if (isWanted) this.#prefixes.add(prefix.length);
     else this.#prefixes.delete(prefix.length);
     if (this.isWanted !== wasWanted) onInterest(this.isWanted);
-  }
-
-  #pause(): void {
-    const { socket } = this.#options;
-    socket.pause();
-    this.#pauseTimer = setTimeout(() => socket.resume(), FULL_READ_PAUSE_MS);
   }
 }

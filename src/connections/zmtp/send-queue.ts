@@ -73,9 +73,11 @@ export class SendQueue {
     this.#next = this.#oldest;
   }
 
-  /** What waits goes; what a socket has stays. */
-  clear(): void {
+  /** What waits goes, what a socket has stays; how many messages went. */
+  clear(): number {
+    const before = this.#messages;
     for (const parcel of this.#parcels.splice(this.#next)) this.#letGo(parcel);
+    return before - this.#messages;
   }
 
   #isOver(part: number, messages: number, bytes: number): boolean {

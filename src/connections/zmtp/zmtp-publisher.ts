@@ -2,14 +2,15 @@
  * ZmtpPublisher: messages of one topic to all subscribers, which connect to it, or which it connects to.
  *
  * Bound     a subscriber has a queue of its own from its link's beginning to its end.
- * Brokers   the queue outlives the link: what a lost one has not let through is sent again. Who has asked for nothing
- *           within SUBSCRIBE_MS behind a new link wants none of it. Links are made again for ever: after 100 ms, twice as
- *           long each time, to 5 s.
+ * Brokers   the queue outlives the link: what a lost one has not let through is sent again. One that has asked for nothing
+ *           within RETURN_MS behind a new link has nobody who wants it: what waits is lost then. Links are made again for
+ *           ever: after 100 ms, twice as long each time, to 5 s.
  * Slow      a subscriber whose queue is full loses what comes next; others do not notice.
  * Bounds    queues, and how many links others may make.
  */
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { InputBudget } from './input-budget.ts';
 import { listen } from './listen.ts';
 import type { Parcel } from './parcel.ts';
 import { PublisherLink } from './publisher-link.ts';
@@ -26,6 +27,8 @@ export interface ZmtpPublisherOptions {
   readonly maxPeers: number;
   /** A handshake is done, or a link that had one has ended. */
   readonly onPeers: () => void;
+  /** Messages that waited for a broker whose subscribers did not come back. */
+  readonly onLost: (messages: number) => void;
   /** One that came was sent away: there are as many as may be. */
   readonly onRefused: () => void;
 }
@@ -38,6 +41,8 @@ interface Peer {
 
 /** A subscriber's host that is gone is noticed after a minute. */
 const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
+/** Time in which a broker's subscribers come back to it. */
+const RETURN_MS = 5000;
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5000;
 /** A retry is up to a quarter later, so that relays do not come back to a broker all at once. */
@@ -51,12 +56,14 @@ export class ZmtpPublisher {
   readonly #topic: Buffer;
   readonly #peers = new Set<Peer>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #budget = new InputBudget();
   #server: Server | null = null;
   /** With a handshake, now. */
   peers = 0;
   /** Handshakes since the start. */
   connects = 0;
   disconnects = 0;
+  refusals = 0;
 
   constructor(options: ZmtpPublisherOptions) {
     this.#options = options;
@@ -67,7 +74,10 @@ export class ZmtpPublisher {
   async bind(endpoint: string): Promise<string> {
     const server = createServer(SOCKET_OPTIONS, (socket) => this.#accept(socket));
     server.maxConnections = this.#options.maxPeers;
-    server.on('drop', this.#options.onRefused);
+    server.on('drop', () => {
+      this.refusals++;
+      this.#options.onRefused();
+    });
     const bound = await listen(server, endpoint);
     this.#server = server;
     return bound;
@@ -91,19 +101,26 @@ export class ZmtpPublisher {
     for (const { link } of this.#peers) link?.pump();
   }
 
-  /** Sends what waits for at most `lingerMs`. */
-  async close(lingerMs: number): Promise<void> {
+  /** Sends what waits for at most `lingerMs`; how many messages did not leave, one for each subscriber. */
+  async close(lingerMs: number): Promise<number> {
     const deadlineMs = performance.now() + lingerMs;
     while (performance.now() < deadlineMs && this.#isBusy) await sleep(DRAIN_CHECK_MS);
     for (const timer of this.#timers) clearTimeout(timer);
+    this.#budget.stop();
     this.#server?.close();
     const links = [...this.#peers].flatMap(({ link }) => link ?? []);
     if (lingerMs > 0 && links.length > 0) {
       const goodbye = sleep(GOODBYE_MS);
       await Promise.race([Promise.all(links.map((link) => link.finish())), goodbye]);
     }
-    for (const link of links) link.close();
+    let lost = 0;
+    for (const { queue, link } of this.#peers) {
+      link?.close();
+      queue.rewind();
+      lost += queue.clear();
+    }
     this.#peers.clear();
+    return lost;
   }
 
   /** Something waits for a peer that reads, or may yet. */
@@ -136,8 +153,11 @@ export class ZmtpPublisher {
     this.#link(peer, connect({ ...address, ...SOCKET_OPTIONS }), {
       onReady: () => {
         waitMs = FIRST_RETRY_MS;
-        this.#later(SUBSCRIBE_MS, () => {
-          if (peer.link?.isReady && !peer.link.isWanted) setWanted(peer, false);
+        this.#later(RETURN_MS, () => {
+          if (!peer.link?.isReady || peer.link.isWanted) return;
+          peer.isWanted = false;
+          const lost = peer.queue.clear();
+          if (lost > 0) this.#options.onLost(lost);
         });
       },
       onEnd: () => {
@@ -154,6 +174,7 @@ export class ZmtpPublisher {
       socket,
       topic: this.#topic,
       queue: peer.queue,
+      budget: this.#budget,
       onReady: () => {
         isReady = true;
         this.peers++;
@@ -162,7 +183,9 @@ export class ZmtpPublisher {
         this.#options.onPeers();
       },
       onInterest: (isWanted) => {
-        setWanted(peer, isWanted);
+        peer.isWanted = isWanted;
+        // Who says so has no use for what waits.
+        if (!isWanted) peer.queue.clear();
         link.pump();
       },
       onEnd: () => {
@@ -185,9 +208,4 @@ export class ZmtpPublisher {
     }, delayMs);
     this.#timers.add(timer);
   }
-}
-
-function setWanted(peer: Peer, isWanted: boolean): void {
-  peer.isWanted = isWanted;
-  if (!isWanted) peer.queue.clear();
 }

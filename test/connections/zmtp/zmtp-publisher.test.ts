@@ -30,10 +30,13 @@ function newPublisher(options: Partial<ZmtpPublisherOptions> = {}): ZmtpPublishe
     bounds: BOUNDS,
     maxPeers: 100,
     onPeers: () => undefined,
+    onLost: () => undefined,
     onRefused: () => undefined,
     ...options,
   });
-  onTestFinished(() => publisher.close(0));
+  onTestFinished(async () => {
+    await publisher.close(0);
+  });
   return publisher;
 }
 
@@ -173,7 +176,7 @@ describe('A subscriber', () => {
     await pause(50);
     const fourth = await RawSubscriber.subscribed(endpoint, TOPIC);
     await settled(fourth);
-    expect([publisher.peers, refused]).toEqual([2, 1]);
+    expect([publisher.peers, publisher.refusals, refused]).toEqual([2, 1, 1]);
   });
 
   test('that goes in the middle of whatever leaves nothing behind', async () => {
@@ -282,6 +285,29 @@ describe('A subscriber that does not read', () => {
   });
 });
 
+test('Subscribers that flood, however many, take little of the event loop together, and delay nobody', async () => {
+  const { publisher, endpoint } = await start();
+  const flood = Buffer.alloc(1 << 20);
+  const floods = await Promise.all(
+    Array.from({ length: 50 }, () => RawSubscriber.subscribed(endpoint, TOPIC)),
+  );
+  for (const one of floods) await settled(one);
+  for (const one of floods) one.say(flood);
+  const startMs = performance.now();
+  const turnsMs: number[] = [];
+  while (performance.now() - startMs < 1000) {
+    const beforeMs = performance.now();
+    await pause(1);
+    turnsMs.push(performance.now() - beforeMs);
+  }
+  // Some of what is slow is the test's own sending.
+  expect(turnsMs.sort((a, b) => a - b)[Math.floor(turnsMs.length * 0.9)]).toBeLessThan(20);
+  const newcomer = await RawSubscriber.subscribed(endpoint, TOPIC);
+  await settled(newcomer);
+  send(publisher, 'one');
+  expect(await eventually(() => newcomer.messages.length === 1)).toBe(true);
+});
+
 describe('At its end', () => {
   test('a publisher sends what waits, and says goodbye', async () => {
     const { publisher, endpoint } = await start();
@@ -290,7 +316,7 @@ describe('At its end', () => {
     slow.socket.pause();
     for (let index = 0; index < 200; index++) send(publisher, Buffer.alloc(1 << 16));
     setTimeout(() => slow.socket.resume(), 100);
-    await publisher.close(5000);
+    expect(await publisher.close(5000)).toBe(0);
     expect(await eventually(() => slow.isClosed)).toBe(true);
     expect(slow.messages.length).toBe(200);
   });
@@ -302,8 +328,13 @@ describe('At its end', () => {
     stalled.socket.pause();
     for (let index = 0; index < 200; index++) send(publisher, Buffer.alloc(1 << 16));
     const startMs = performance.now();
-    await publisher.close(200);
+    const lost = await publisher.close(200);
     expect(performance.now() - startMs).toBeLessThan(1500);
+    stalled.socket.resume();
+    expect(await eventually(() => stalled.isClosed)).toBe(true);
+    // Of those that a socket had when it was closed a part may have left.
+    expect(lost).toBeGreaterThan(0);
+    expect(stalled.messages.length + lost).toBeGreaterThanOrEqual(200);
   });
 
   test('nobody can connect any more, and a real subscriber is not told of a reset', async () => {
@@ -353,10 +384,30 @@ describe('A broker', () => {
     expect((received.length - from) % last.length).toBe(0);
   });
 
-  test('that wants nothing behind a new link is sent nothing of what waited', async () => {
+  test('whose subscribers come back seconds after it gets what waited for them', async () => {
     let opening = WANTS_ALL;
     const broker = await startBroker((socket) => socket.write(opening));
     const publisher = newPublisher();
+    publisher.connect({ host: '127.0.0.1', port: broker.port });
+    expect(await eventually(() => publisher.peers === 1)).toBe(true);
+    await pause(50);
+    opening = Buffer.concat([wireGreeting(), wireReady('XSUB')]);
+    broker.sockets[0]?.destroy();
+    expect(await eventually(() => publisher.peers === 0)).toBe(true);
+    send(publisher, 'while it is away');
+    expect(await eventually(() => publisher.peers === 1)).toBe(true);
+    send(publisher, 'while nobody asks');
+    await pause(2000);
+    broker.sockets[1]?.write(subscribeTo(''));
+    expect(await eventually(() => broker.received(1).includes('while nobody asks'))).toBe(true);
+    expect(broker.received(1).includes('while it is away')).toBe(true);
+  });
+
+  test('whose subscribers do not come back is sent nothing of what waited, which counts as lost', async () => {
+    let opening = WANTS_ALL;
+    const broker = await startBroker((socket) => socket.write(opening));
+    let lost = 0;
+    const publisher = newPublisher({ onLost: (messages) => (lost += messages) });
     publisher.connect({ host: '127.0.0.1', port: broker.port });
     expect(await eventually(() => publisher.peers === 1)).toBe(true);
     await pause(50);
@@ -368,7 +419,11 @@ describe('A broker', () => {
     expect(send(publisher, 'waits', slab)).toBe(0);
     expect(slab.messages).toBe(1);
     expect(await eventually(() => slab.messages === 0)).toBe(true);
+    expect(lost).toBe(1);
     expect(broker.received(1).includes('waits')).toBe(false);
+    expect(send(publisher, 'later')).toBe(0);
+    await publisher.close(0);
+    expect(lost).toBe(1);
   });
 
   test('that is away is tried again, less and less often', async () => {
