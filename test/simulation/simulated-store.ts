@@ -23,6 +23,8 @@ export interface StoreFaults {
   askMs: number;
 }
 
+const NO_MEDIUM = 'no medium';
+
 type Deliver = (sequence: bigint, payload: Uint8Array) => void;
 
 export class SimulatedStore implements Master {
@@ -40,12 +42,24 @@ export class SimulatedStore implements Master {
   /** Messages arrive in the order in which they were sent. */
   #lastArrivalMs = 0;
   lostMessages = 0;
+  /** Whoever follows is connected: else what is sent is lost. */
+  isLinked = true;
+  /** A message of the present life has arrived, or will. */
+  hasSpoken = false;
+  /** The first message of a life that arrived was numbered as if it followed on the last of the one before. */
+  isSeamless = false;
+  #lastSent: { sequence: bigint; lastId: number; isWhole: boolean } | null = null;
 
   constructor(clock: SimulatedStoreClock, random: Random, faults: StoreFaults, deliver: Deliver) {
     this.#clock = clock;
     this.#random = random;
     this.faults = faults;
     this.#deliver = deliver;
+  }
+
+  /** Until all that was sent has arrived. */
+  get onTheWayMs(): number {
+    return Math.max(0, this.#lastArrivalMs - this.#clock.nowMs());
   }
 
   tenant(name: string): Map<string, Set<string>> {
@@ -79,7 +93,7 @@ export class SimulatedStore implements Master {
   /** Removed, and told so that nobody can read it. */
   removeGarbled(tenant: string, key: string): void {
     this.tenant(tenant).delete(key);
-    this.tell('removed', tenant, key, 'no medium');
+    this.tell('removed', tenant, key, NO_MEDIUM);
   }
 
   removeAll(tenant: string): void {
@@ -100,6 +114,8 @@ export class SimulatedStore implements Master {
     this.#sequence = 0;
     this.#batches = 0;
     this.#dropped = 0;
+    this.isLinked = false;
+    this.hasSpoken = false;
   }
 
   tell(
@@ -122,18 +138,32 @@ export class SimulatedStore implements Master {
   /** Sends what is pending as one message. */
   flush(): void {
     if (this.#pending.length === 0) return;
-    const payload = mooncakePayload(this.#pending);
+    const events = this.#pending;
+    const payload = mooncakePayload(events);
     this.#pending = [];
     this.#batches++;
     const sequence = BigInt(++this.#sequence);
-    if (this.#random.chance(this.faults.loss)) {
+    if (!this.isLinked || this.#random.chance(this.faults.loss)) {
       this.lostMessages++;
       return;
     }
+    this.#noteSeam(sequence, events);
+    this.hasSpoken = true;
     const atMs = this.#clock.nowMs() + this.#random.next() * this.faults.eventMs;
     this.#lastArrivalMs = Math.max(this.#lastArrivalMs, atMs);
     const delayMs = this.#lastArrivalMs - this.#clock.nowMs();
     this.#clock.schedule(() => this.#deliver(sequence, payload), delayMs);
+  }
+
+  #noteSeam(sequence: bigint, events: readonly EventFields[]): void {
+    const before = this.#lastSent;
+    const ids = events.map(({ event_id }) => Number(event_id));
+    const isWhole = !events.some(({ medium }) => medium === NO_MEDIUM);
+    const [firstId = 0, lastId = 0] = [ids[0], ids.at(-1)];
+    this.#lastSent = { sequence, lastId, isWhole };
+    if (before === null || this.hasSpoken || sequence !== before.sequence + 1n) return;
+    const mayFollow = firstId === before.lastId + 1 || !before.isWhole || !isWhole;
+    if (firstId > before.lastId && mayFollow) this.isSeamless = true;
   }
 
   list(): Promise<KeyList> {

@@ -6,7 +6,8 @@
  * Gap      each number between two messages is a message that was lost, or one event that the publisher
  *          dropped.
  * Restart  a number or an event id that does not rise. A higher number with a lower event id is one too:
- *          messages of the new life were missed.
+ *          messages of the new life were missed; and so is the next number with an event id that is not the next one, as
+ *          dropped events take numbers, and no ids.
  * First    the first message may have any number: what came before it was never to be seen.
  */
 export type OrderStep =
@@ -23,6 +24,8 @@ const RESTART: OrderStep = { kind: 'restart' };
 export class MessageOrder {
   #sequence: bigint | null = null;
   #eventId = -1n;
+  /** All events of the last message could be read. */
+  #wasWhole = false;
 
   /** Number of the last message of the present life; null before the first. */
   get lastSequence(): bigint | null {
@@ -34,16 +37,30 @@ export class MessageOrder {
     return this.#eventId < 0n ? null : this.#eventId;
   }
 
-  /** Null ids: the message holds no event that could be read. */
-  observe(sequence: bigint, firstEventId: bigint | null, lastEventId: bigint | null): OrderStep {
+  /** Null ids: the message holds no event that could be read. `isWhole`: nor one that could not. */
+  observe(
+    sequence: bigint,
+    firstEventId: bigint | null,
+    lastEventId: bigint | null,
+    isWhole = true,
+  ): OrderStep {
     const before = this.#sequence;
     const goesBack =
       before !== null &&
       (sequence <= before || (firstEventId !== null && firstEventId <= this.#eventId));
+    const isJump =
+      before !== null &&
+      sequence === before + 1n &&
+      this.#wasWhole &&
+      isWhole &&
+      this.#eventId >= 0n &&
+      firstEventId !== null &&
+      firstEventId > this.#eventId + 1n;
     this.#sequence = sequence;
     this.#eventId = lastEventId ?? (goesBack ? -1n : this.#eventId);
+    this.#wasWhole = isWhole;
     if (before === null) return FIRST;
-    if (goesBack) return RESTART;
+    if (goesBack || isJump) return RESTART;
     const missing = sequence - before - 1n;
     if (missing === 0n) return NEXT;
     return { kind: 'gap', lostMessages: missing > MAX_LOST ? 1 : Number(missing) };

@@ -151,7 +151,8 @@ export class MooncakeView {
     const first = events.at(0)?.eventId ?? null;
     // A master that comes back under another name is the one that can be asked.
     if (events[0] !== undefined) this.#learnBackend(events[0].backendId);
-    const step = this.#order.observe(sequence, first, events.at(-1)?.eventId ?? null);
+    const last = events.at(-1)?.eventId ?? null;
+    const step = this.#order.observe(sequence, first, last, !this.#isEndUnread);
     if (step.kind === 'gap') {
       metrics.lostMessages += step.lostMessages;
       this.#lose('gap', step.lostMessages);

@@ -53,6 +53,20 @@ test('a number that does not rise is a restart, and the next one follows it', ()
   ).toEqual({ kind: 'restart' });
 });
 
+test('an event id that is not the next one under the next number is a restart, where all could be read', () => {
+  const later: Message[] = [
+    [12n, 22n],
+    [13n, 27n],
+    [14n, 28n],
+  ];
+  expect(steps(later)).toEqual([{ kind: 'first' }, { kind: 'restart' }, { kind: 'next' }]);
+  const unread = new MessageOrder();
+  unread.observe(12n, 22n, 22n, false);
+  expect(unread.observe(13n, 27n, 27n)).toEqual({ kind: 'next' });
+  expect(unread.observe(14n, 29n, 29n, false)).toEqual({ kind: 'next' });
+  expect(unread.observe(15n, 40n, 40n)).toEqual({ kind: 'next' });
+});
+
 test('a lower event id under a higher number is a restart too', () => {
   expect(
     steps([
