@@ -153,8 +153,9 @@ export class ZmtpPublisher {
     this.#link(peer, connect({ ...address, ...SOCKET_OPTIONS }), {
       onReady: () => {
         waitMs = FIRST_RETRY_MS;
+        const { link } = peer;
         this.#later(RETURN_MS, () => {
-          if (!peer.link?.isReady || peer.link.isWanted) return;
+          if (link === null || peer.link !== link || link.isWanted) return;
           peer.isWanted = false;
           const lost = peer.queue.clear();
           if (lost > 0) this.#options.onLost(lost);
