@@ -1,26 +1,12 @@
 /** Messages in the shape of NATS's protocol: which bytes leave, in how many writes, and from where. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
 import { EnvelopeEncoder, type PlaneMessage } from '../../src/protocol/envelope.ts';
 import { type MessageRoom, NO_ROOM } from '../../src/protocol/message-slab.ts';
-import { RouterEventEncoder } from '../../src/protocol/router-event.ts';
 import { NatsFrames } from '../../src/sinks/nats-frames.ts';
 import { publicationsIn } from '../support/nats-publications.ts';
-import { removed } from '../support/placements.ts';
 import { fixedSeed } from '../support/properties.ts';
-
-const events = new RouterEventEncoder(7n);
-
-function encode(envelopes: EnvelopeEncoder, hashes: number): PlaneMessage {
-  const encoded = new EncodeBuffer();
-  const event = removed(Array.from({ length: hashes }, (_, index) => BigInt(index)));
-  events.encode(encoded, event, 1);
-  const ends = [encoded.length];
-  const message = envelopes.encode({ events: [event], firstEventId: 1, encoded, ends }, 0, 1, 0);
-  encoded.free();
-  return message;
-}
+import { removedMessage } from '../support/removed-batch.ts';
 
 /** Frames for a subject, and what they write. */
 class Rig {
@@ -41,7 +27,7 @@ class Rig {
 
 test('a frame says subject and length, and ends with its line', () => {
   const rig = new Rig();
-  const message = encode(rig.envelopes, 3);
+  const message = removedMessage(rig.envelopes, 3);
   rig.send(message);
   const text = Buffer.from(rig.writes[0] as Uint8Array).toString('latin1');
   const { length } = message.envelope;
@@ -67,7 +53,7 @@ test('whatever the messages and the subject, a server reads the envelopes, in or
       const rig = new Rig(name, room);
       const envelopes: Buffer[] = [];
       for (const { hashes, hasSlab, isFlushed } of messages) {
-        const encoded = encode(rig.envelopes, hashes);
+        const encoded = removedMessage(rig.envelopes, hashes);
         envelopes.push(Buffer.from(encoded.envelope));
         rig.frames.add(hasSlab ? encoded : { ...encoded, slab: null });
         if (isFlushed) rig.frames.flush();
@@ -84,7 +70,7 @@ test('whatever the messages and the subject, a server reads the envelopes, in or
 
 test('messages that lie side by side are one write, of the memory they lie in', () => {
   const rig = new Rig();
-  const messages = [1, 50, 3].map((hashes) => encode(rig.envelopes, hashes));
+  const messages = [1, 50, 3].map((hashes) => removedMessage(rig.envelopes, hashes));
   rig.send(...messages);
   expect(rig.writes).toHaveLength(1);
   const [{ buffer, byteOffset, length }] = rig.writes as [Uint8Array];
@@ -95,7 +81,7 @@ test('messages that lie side by side are one write, of the memory they lie in', 
 test('a gap, another slab and memory of its own each begin another write', () => {
   const rig = new Rig();
   const [first, , third, large, small] = [1, 2, 3, 60_000, 1].map((hashes) =>
-    encode(rig.envelopes, hashes),
+    removedMessage(rig.envelopes, hashes),
   ) as [PlaneMessage, PlaneMessage, PlaneMessage, PlaneMessage, PlaneMessage];
   rig.send(first, third, large, small, { ...small, slab: null });
   const found = rig.writes.map((bytes) => publicationsIn(bytes).map(({ message }) => message));
@@ -104,7 +90,7 @@ test('a gap, another slab and memory of its own each begin another write', () =>
 
 test('a message that is sent again has the bytes it had', () => {
   const rig = new Rig();
-  const messages = [1, 50, 3].map((hashes) => encode(rig.envelopes, hashes));
+  const messages = [1, 50, 3].map((hashes) => removedMessage(rig.envelopes, hashes));
   rig.send(...messages);
   const before = Buffer.from(rig.writes[0] as Uint8Array);
   rig.send(...messages.slice(1));
@@ -116,7 +102,7 @@ test('a message that is sent again has the bytes it had', () => {
 test('nothing gathered, nothing written', () => {
   const rig = new Rig();
   rig.frames.flush();
-  rig.send(encode(rig.envelopes, 1));
+  rig.send(removedMessage(rig.envelopes, 1));
   rig.frames.flush();
   expect(rig.writes).toHaveLength(1);
 });

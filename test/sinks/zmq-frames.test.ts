@@ -2,25 +2,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FrameReader } from '../../src/connections/zmtp/frame-reader.ts';
-import { EncodeBuffer } from '../../src/kernel/encode-buffer.ts';
-import { EnvelopeEncoder, type PlaneMessage } from '../../src/protocol/envelope.ts';
+import { EnvelopeEncoder } from '../../src/protocol/envelope.ts';
 import { type MessageRoom, NO_ROOM } from '../../src/protocol/message-slab.ts';
-import { RouterEventEncoder } from '../../src/protocol/router-event.ts';
 import { ZmqFrames } from '../../src/sinks/zmq-frames.ts';
-import { removed } from '../support/placements.ts';
 import { fixedSeed } from '../support/properties.ts';
-
-const events = new RouterEventEncoder(7n);
-
-function encode(envelopes: EnvelopeEncoder, hashes: number): PlaneMessage {
-  const encoded = new EncodeBuffer();
-  const event = removed(Array.from({ length: hashes }, (_, index) => BigInt(index)));
-  events.encode(encoded, event, 1);
-  const ends = [encoded.length];
-  const message = envelopes.encode({ events: [event], firstEventId: 1, encoded, ends }, 0, 1, 0);
-  encoded.free();
-  return message;
-}
+import { removedMessage } from '../support/removed-batch.ts';
 
 /** Messages of four frames as a subscriber reads them. */
 function read(bytes: Buffer): Buffer[][] {
@@ -71,7 +57,7 @@ test('whatever the messages and the topic, a subscriber reads topic, publisher, 
         const frames = new ZmqFrames(name, publisherId);
         const envelopes = new EnvelopeEncoder(publisherId, firstSequence, room ?? frames.room);
         const encoded = messages.map(({ hashes, hasSlab }) => {
-          const one = encode(envelopes, hashes);
+          const one = removedMessage(envelopes, hashes);
           return hasSlab ? one : { ...one, slab: null };
         });
         const copies = encoded.map(({ envelope }) => Buffer.from(envelope));
@@ -92,12 +78,12 @@ test('whatever the messages and the topic, a subscriber reads topic, publisher, 
 
 test('a message with room leaves from the memory it lies in; one without has the head in front', () => {
   const frames = new ZmqFrames('kv-events', 7);
-  const roomy = encode(new EnvelopeEncoder(7, 0, frames.room), 3);
+  const roomy = removedMessage(new EnvelopeEncoder(7, 0, frames.room), 3);
   const [piece, ...more] = frames.pieces(roomy) as [Buffer];
   expect(more).toEqual([]);
   expect(piece.buffer).toBe(roomy.envelope.buffer);
   expect(piece.byteOffset + piece.length).toBe(roomy.envelope.byteOffset + roomy.envelope.length);
-  const tight = encode(new EnvelopeEncoder(7), 3);
+  const tight = removedMessage(new EnvelopeEncoder(7), 3);
   const [head, envelope] = frames.pieces(tight) as [Buffer, Buffer];
   expect(envelope).toBe(tight.envelope);
   expect(head.buffer).not.toBe(tight.envelope.buffer);
@@ -106,9 +92,9 @@ test('a message with room leaves from the memory it lies in; one without has the
 test('what a message does not have for itself is not written to', () => {
   const frames = new ZmqFrames('kv-events', 7);
   const envelopes = new EnvelopeEncoder(7, 0, frames.room);
-  const before = encode(envelopes, 3);
+  const before = removedMessage(envelopes, 3);
   const copy = Buffer.from(before.envelope);
-  const behind = encode(envelopes, 3);
+  const behind = removedMessage(envelopes, 3);
   expect(behind.slab).toBe(before.slab);
   frames.pieces({ ...behind, slabStart: behind.envelope.byteOffset });
   frames.pieces(behind);
