@@ -1,7 +1,7 @@
 /**
  * `npm run test:faults [-- vitest args]`: the long trials whole, which CI plays scaled down.
  *
- * Runs     the test files that have a whole form, one after the other: they measure rates and memory.
+ * Runs     the test files that have a whole form, or those that are named, one after the other: they measure rates and memory.
  * Set-up   as `npm test`, but a missing nats-server is a failure here.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -30,4 +30,6 @@ if (missing !== null) fail(`no nats-server to test against (${missing})`);
 process.env.KVRELAY_FAULTS = 'whole';
 
 const options = ['--no-file-parallelism', '--testTimeout=600000'];
-await runVitest([...options, ...filesWithWholeForm(), ...process.argv.slice(2)]);
+const given = process.argv.slice(2);
+const files = given.some((argument) => argument.startsWith('test/')) ? [] : filesWithWholeForm();
+await runVitest([...options, ...files, ...given]);
