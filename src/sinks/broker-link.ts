@@ -5,7 +5,8 @@
  * counts.
  */
 
-import { SUBSCRIBE_MS } from '../connections/zmtp/zmtp-publisher.ts';
+/** Time that a broker's subscriptions take at most to arrive after the handshake. */
+const SUBSCRIBE_MS = 200;
 
 export interface BrokerLinkOptions {
   readonly onChange: (isConnected: boolean) => void;

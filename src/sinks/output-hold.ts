@@ -168,7 +168,7 @@ export class OutputHold implements RouterEventSink {
     else {
       answer.timer = setTimeout(() => {
         this.#giveUp(answer);
-        endIn(applyMs - leftMs);
+        if (answer.isLate) endIn(applyMs - leftMs);
       }, leftMs);
     }
     this.#drain();

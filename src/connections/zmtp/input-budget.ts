@@ -35,16 +35,12 @@ export class InputBudget {
   #renew(): void {
     this.#leftBytes = WINDOW_BYTES;
     this.#timer = undefined;
-    let taken = 0;
-    for (const { byteCount, goOn } of this.#waiting) {
-      if (this.#leftBytes <= 0) break;
-      this.#leftBytes -= byteCount;
-      taken++;
-      goOn();
+    while (this.#leftBytes > 0) {
+      const next = this.#waiting.shift();
+      if (next === undefined) break;
+      this.#leftBytes -= next.byteCount;
+      next.goOn();
     }
-    this.#waiting = this.#waiting.slice(taken);
-    if (taken > 0 || this.#waiting.length > 0) {
-      this.#timer ??= setTimeout(() => this.#renew(), WINDOW_MS);
-    }
+    if (this.#leftBytes < WINDOW_BYTES) this.#timer = setTimeout(() => this.#renew(), WINDOW_MS);
   }
 }

@@ -1,7 +1,7 @@
-/** Listens at ZMQ endpoints, as libzmq's bind does. */
+/** Listens at ZMQ endpoints. */
 import { once } from 'node:events';
 import { lstatSync, unlinkSync } from 'node:fs';
-import { type AddressInfo, connect, type Server } from 'node:net';
+import { type AddressInfo, connect, type ListenOptions, type Server } from 'node:net';
 import { errorCode } from '../../errors.ts';
 import { listenAddress } from './net-address.ts';
 
@@ -27,10 +27,7 @@ export async function listen(server: Server, endpoint: string): Promise<string> 
   return `tcp://${host}:${bound.port}`;
 }
 
-async function listenOnce(
-  server: Server,
-  address: ReturnType<typeof listenAddress>,
-): Promise<void> {
+async function listenOnce(server: Server, address: ListenOptions): Promise<void> {
   server.listen(address);
   await once(server, 'listening');
 }

@@ -4,7 +4,7 @@
  * Bound     a subscriber has a queue of its own from its link's beginning to its end.
  * Brokers   the queue outlives the link: what a lost one has not let through is sent again. One that has asked for nothing
  *           within RETURN_MS behind a new link has nobody who wants it: what waits is lost then. Links are made again for
- *           ever: after 100 ms, twice as long each time, to 5 s.
+ *           ever.
  * Slow      a subscriber whose queue is full loses what comes next; others do not notice.
  * Bounds    queues, and how many links others may make.
  */
@@ -14,10 +14,8 @@ import { InputBudget } from './input-budget.ts';
 import { listen } from './listen.ts';
 import type { Parcel } from './parcel.ts';
 import { PublisherLink } from './publisher-link.ts';
+import { RetryDelay } from './retry-delay.ts';
 import { type QueueBounds, SendQueue } from './send-queue.ts';
-
-/** Time that the subscriptions of a peer that was connected to take at most to arrive behind the handshake. */
-export const SUBSCRIBE_MS = 200;
 
 export interface ZmtpPublisherOptions {
   readonly topic: string;
@@ -43,10 +41,6 @@ interface Peer {
 const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
 /** Time in which a broker's subscribers come back to it. */
 const RETURN_MS = 5000;
-const FIRST_RETRY_MS = 100;
-const MAX_RETRY_MS = 5000;
-/** A retry is up to a quarter later, so that relays do not come back to a broker all at once. */
-const JITTER = 0.25;
 /** How long after the last byte a peer may take to say goodbye. */
 const GOODBYE_MS = 200;
 const DRAIN_CHECK_MS = 5;
@@ -58,9 +52,7 @@ export class ZmtpPublisher {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #budget = new InputBudget();
   #server: Server | null = null;
-  /** With a handshake, now. */
-  peers = 0;
-  /** Handshakes since the start. */
+  /** Handshakes since the start, and those of them whose links have ended. */
   connects = 0;
   disconnects = 0;
   refusals = 0;
@@ -68,6 +60,11 @@ export class ZmtpPublisher {
   constructor(options: ZmtpPublisherOptions) {
     this.#options = options;
     this.#topic = Buffer.from(options.topic);
+  }
+
+  /** With a handshake, now. */
+  get peers(): number {
+    return this.connects - this.disconnects;
   }
 
   /** The endpoint that is bound. Rejects with the system's error. */
@@ -84,8 +81,7 @@ export class ZmtpPublisher {
   }
 
   connect(address: NetConnectOpts): void {
-    const peer = this.#addPeer();
-    this.#dial(peer, address, FIRST_RETRY_MS);
+    this.#dial(this.#addPeer(), address, new RetryDelay());
   }
 
   /** How many of its messages were lost, one for each subscriber that had no room for it. Sent with the next flush(). */
@@ -148,11 +144,10 @@ export class ZmtpPublisher {
     });
   }
 
-  #dial(peer: Peer, address: NetConnectOpts, retryMs: number): void {
-    let waitMs = retryMs;
+  #dial(peer: Peer, address: NetConnectOpts, retryDelay: RetryDelay): void {
     this.#link(peer, connect({ ...address, ...SOCKET_OPTIONS }), {
       onReady: () => {
-        waitMs = FIRST_RETRY_MS;
+        retryDelay.reset();
         const { link } = peer;
         this.#later(RETURN_MS, () => {
           if (link === null || peer.link !== link || link.isWanted) return;
@@ -162,9 +157,7 @@ export class ZmtpPublisher {
         });
       },
       onEnd: () => {
-        const nextMs = Math.min(MAX_RETRY_MS, 2 * waitMs);
-        const delayMs = waitMs * (1 + JITTER * Math.random());
-        this.#later(delayMs, () => this.#dial(peer, address, nextMs));
+        this.#later(retryDelay.take(), () => this.#dial(peer, address, retryDelay));
       },
     });
   }
@@ -178,7 +171,6 @@ export class ZmtpPublisher {
       budget: this.#budget,
       onReady: () => {
         isReady = true;
-        this.peers++;
         this.connects++;
         told.onReady();
         this.#options.onPeers();
@@ -194,7 +186,6 @@ export class ZmtpPublisher {
         peer.queue.rewind();
         told.onEnd();
         if (!isReady) return;
-        this.peers--;
         this.disconnects++;
         this.#options.onPeers();
       },

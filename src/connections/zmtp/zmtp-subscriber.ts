@@ -13,6 +13,7 @@ import type { NetConnectOpts } from 'node:net';
 import { ReaderTurn, settled, TURN_MESSAGES } from '../turns.ts';
 import type { WireMessage } from './frame-reader.ts';
 import type { ReadSlab } from './read-slab.ts';
+import { RetryDelay } from './retry-delay.ts';
 import { type LinkTimes, ZmtpLink } from './zmtp-link.ts';
 
 export interface SubscriberOptions {
@@ -34,13 +35,8 @@ const TIMES: LinkTimes = {
   heartbeatIntervalMs: 5000,
   heartbeatTimeoutMs: 8000,
 };
-const FIRST_RETRY_MS = 100;
-const MAX_RETRY_MS = 5000;
 const BREACH_RETRY_MS = 1000;
 const MAX_WAITING_BYTES = 16 << 20;
-
-/** A retry is up to a quarter later, so that relays do not come back to an engine all at once. */
-const JITTER = 0.25;
 
 type Waiting = WireMessage | 'linked' | 'unlinked';
 
@@ -48,7 +44,7 @@ export class ZmtpSubscriber {
   readonly #options: SubscriberOptions;
   readonly #topic: Buffer;
   #link: ZmtpLink | null = null;
-  #retryMs = FIRST_RETRY_MS;
+  readonly #retryDelay = new RetryDelay();
   #retryTimer: NodeJS.Timeout | undefined;
   /** Those before the head have been passed on, and are let go. */
   #waiting: (Waiting | undefined)[] = [];
@@ -81,7 +77,7 @@ export class ZmtpSubscriber {
       times,
       canTake: () => this.#hasRoom(1),
       onReady: () => {
-        this.#retryMs = FIRST_RETRY_MS;
+        this.#retryDelay.reset();
         this.#offer('linked');
       },
       onMessage: (message) => this.#offer(message),
@@ -109,9 +105,7 @@ export class ZmtpSubscriber {
   #relink(cause: 'lost' | 'breach'): void {
     this.#offer('unlinked');
     if (this.#isClosed) return;
-    const leastMs = cause === 'breach' ? BREACH_RETRY_MS : 0;
-    const delayMs = Math.max(leastMs, this.#retryMs) * (1 + JITTER * Math.random());
-    this.#retryMs = Math.min(MAX_RETRY_MS, 2 * this.#retryMs);
+    const delayMs = this.#retryDelay.take(cause === 'breach' ? BREACH_RETRY_MS : 0);
     this.#retryTimer = setTimeout(() => this.start(), delayMs);
   }
 

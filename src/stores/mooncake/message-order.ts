@@ -42,7 +42,7 @@ export class MessageOrder {
     sequence: bigint,
     firstEventId: bigint | null,
     lastEventId: bigint | null,
-    isWhole = true,
+    isWhole: boolean,
   ): OrderStep {
     const before = this.#sequence;
     const goesBack =

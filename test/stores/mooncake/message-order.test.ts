@@ -7,7 +7,9 @@ type Message = readonly [sequence: bigint, firstId: bigint | null, lastId?: bigi
 
 function steps(messages: readonly Message[]): OrderStep[] {
   const order = new MessageOrder();
-  return messages.map(([sequence, first, last = first]) => order.observe(sequence, first, last));
+  return messages.map(([sequence, first, last = first]) =>
+    order.observe(sequence, first, last, true),
+  );
 }
 
 test('numbers that follow each other are in order, whatever the first one is', () => {
@@ -62,9 +64,9 @@ test('an event id that is not the next one under the next number is a restart, w
   expect(steps(later)).toEqual([{ kind: 'first' }, { kind: 'restart' }, { kind: 'next' }]);
   const unread = new MessageOrder();
   unread.observe(12n, 22n, 22n, false);
-  expect(unread.observe(13n, 27n, 27n)).toEqual({ kind: 'next' });
+  expect(unread.observe(13n, 27n, 27n, true)).toEqual({ kind: 'next' });
   expect(unread.observe(14n, 29n, 29n, false)).toEqual({ kind: 'next' });
-  expect(unread.observe(15n, 40n, 40n)).toEqual({ kind: 'next' });
+  expect(unread.observe(15n, 40n, 40n, true)).toEqual({ kind: 'next' });
 });
 
 test('a lower event id under a higher number is a restart too', () => {
@@ -85,10 +87,10 @@ test('a lower event id under a higher number is a restart too', () => {
 
 test('after a reset the next message is the first', () => {
   const order = new MessageOrder();
-  order.observe(5n, 5n, 5n);
+  order.observe(5n, 5n, 5n, true);
   order.reset();
   expect(order.lastSequence).toBe(null);
-  expect(order.observe(2n, 1n, 1n)).toEqual({ kind: 'first' });
+  expect(order.observe(2n, 1n, 1n, true)).toEqual({ kind: 'first' });
 });
 
 test('the captured overflow: every dropped event is a number left out', () => {
@@ -97,7 +99,7 @@ test('the captured overflow: every dropped event is a number left out', () => {
   const seen = captured.map(({ decoded, ...capture }) => {
     const [, events] = messageOf({ decoded, ...capture });
     const ids = events.map(({ event_id }) => BigInt(event_id as number));
-    return order.observe(BigInt(decoded.seq ?? -1), ids.at(0) ?? null, ids.at(-1) ?? null);
+    return order.observe(BigInt(decoded.seq ?? -1), ids.at(0) ?? null, ids.at(-1) ?? null, true);
   });
   expect(seen).toEqual([
     { kind: 'first' },
