@@ -8,7 +8,6 @@ import { Subject } from 'rxjs';
 import { rankEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
-import { messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import { LocalIndexer } from './indexer/local-indexer.ts';
 import type { Warner } from './log.ts';
@@ -233,16 +232,13 @@ export class Relay implements PresentSource {
     } else if (event.kind === 'dropped') {
       const fields = { dpRank, reason: event.reason };
       this.#warner.warn(`plane_${event.reason}`, fields, 'a message for the routers was dropped');
-    } else if (event.kind === 'refused') {
+    } else {
       const fields = { dpRank, subscribers: event.subscribers };
       this.#warner.warn(
         'plane_refused',
         fields,
         'a subscriber was sent away: as many as may be are there',
       );
-    } else {
-      const reason = messageOf(event.error);
-      this.#warner.warn('plane_error', { dpRank, reason }, 'the event plane cannot be reached');
     }
   }
 }

@@ -9,7 +9,7 @@
 import { loadEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection } from './connections/nats.ts';
-import { assertInvariant, messageOf } from './errors.ts';
+import { assertInvariant } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import type { Warner } from './log.ts';
 import { LoadMetrics } from './metrics/load-metrics.ts';
@@ -19,7 +19,7 @@ import { randomPublisherId } from './protocol/publisher.ts';
 import { LOAD_ENGINES, type LoadEngine } from './router/load/engine-series.ts';
 import type { PresentLoad } from './router/load/load-announcer.ts';
 import { LoadMonitor } from './router/load/load-monitor.ts';
-import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import type { Plane } from './sinks/plane.ts';
 import type { WorkerLoadStatus } from './status/status-source.ts';
 
 /** Old load is worth little: this holds some 300 messages. */
@@ -113,7 +113,7 @@ export class WorkerLoad implements PresentLoad {
   }
 
   #createPlane(): Plane {
-    const { config, warner, nats } = this.#deps;
+    const { config, nats } = this.#deps;
     const options = {
       topic: KV_METRICS_TOPIC,
       endpoint: loadEndpoint(config.planeEndpoint, config.dpSize),
@@ -123,14 +123,7 @@ export class WorkerLoad implements PresentLoad {
       outboxBytes: OUTBOX_BYTES,
       lingerMs: 0,
       resends: false,
-      onEvent: (event: PlaneEvent): void => {
-        if (event.kind !== 'error') return;
-        warner.warn(
-          'load_plane_error',
-          { reason: messageOf(event.error) },
-          'load was not published',
-        );
-      },
+      onEvent: () => undefined,
     };
     return createEventPlane(config, options);
   }

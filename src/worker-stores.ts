@@ -11,7 +11,6 @@ import { objectsEndpoint } from './config/addresses.ts';
 import type { WorkerConfig } from './config/worker-config.ts';
 import type { NatsConnection, NatsResponder } from './connections/nats.ts';
 import { keyPatternOf, parsedHashOf } from './engines/mooncake/key-patterns.ts';
-import { messageOf } from './errors.ts';
 import { createEventPlane } from './event-plane.ts';
 import type { Logger, Warner } from './log.ts';
 import { ObjectStreamMetrics } from './metrics/object-metrics.ts';
@@ -19,7 +18,7 @@ import type { PlacementSource } from './pipeline.ts';
 import { OBJECTS_TOPIC, objectRequestSubject } from './protocol/object-event.ts';
 import { randomPublisherId } from './protocol/publisher.ts';
 import type { StorageTier } from './protocol/storage-tier.ts';
-import type { Plane, PlaneEvent } from './sinks/plane.ts';
+import type { Plane } from './sinks/plane.ts';
 import type { CoordinatorSource } from './stores/lmcache/coordinator/coordinator-source.ts';
 import { LmcacheStreamSource } from './stores/lmcache-stream/stream-source.ts';
 import { LMCACHE_STREAM } from './stores/lmcache-stream/stream-view.ts';
@@ -230,7 +229,7 @@ export class WorkerStores {
   }
 
   #createPlane(publisherId: number): Plane {
-    const { config, warner, nats } = this.#deps;
+    const { config, nats } = this.#deps;
     return createEventPlane(config, {
       topic: OBJECTS_TOPIC,
       endpoint: objectsEndpoint(config.planeEndpoint, config.dpSize),
@@ -240,11 +239,7 @@ export class WorkerStores {
       outboxBytes: OUTBOX_BYTES,
       lingerMs: Math.min(ZMQ_LINGER_MS, config.shutdownTimeoutMs),
       resends: true,
-      onEvent: (event: PlaneEvent): void => {
-        if (event.kind !== 'error') return;
-        const reason = messageOf(event.error);
-        warner.warn('objects_plane_error', { reason }, 'object events were not published');
-      },
+      onEvent: () => undefined,
     });
   }
 }

@@ -79,6 +79,7 @@ export const PUBLISH_FAILURE_REASONS = [
   'payload_too_large',
   'outbox_full',
   'slow_subscriber',
+  // Of what a client library refuses: both planes write to the socket themselves, so it stays at 0.
   'client',
 ] as const;
 export type PublishFailureReason = (typeof PUBLISH_FAILURE_REASONS)[number];

@@ -40,5 +40,4 @@ export type PlaneEvent =
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'dropped'; readonly reason: PublishFailureReason }
   /** A subscriber was sent away: there are as many as may be. */
-  | { readonly kind: 'refused'; readonly subscribers: number }
-  | { readonly kind: 'error'; readonly error: unknown };
+  | { readonly kind: 'refused'; readonly subscribers: number };
