@@ -5,42 +5,14 @@
  *
  * Prints   {"subscribed": COUNT} as JSON once all have said what they want. Ends with its input.
  */
-import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  GREETING,
-  GREETING_BYTES,
-  SUBSCRIBER_READY,
-  subscription,
-} from '../dist/connections/zmtp/handshake.js';
+import { subscribeTo } from './zmtp-subscription.mjs';
 
-/** Nothing tells when a subscription has arrived. */
-const SUBSCRIBED_MS = 100;
 const READ_BYTES = 1 << 20;
 
 const [endpoint, count] = process.argv.slice(2);
-const { hostname, port } = new URL(endpoint);
 // Nobody looks at what lies in it.
-const buffer = Buffer.allocUnsafe(READ_BYTES);
-
-function subscribe() {
-  return new Promise((resolve) => {
-    let bytes = 0;
-    const callback = (byteCount) => {
-      const wasGreeted = bytes > GREETING_BYTES;
-      bytes += byteCount;
-      // Before its own READY, libzmq takes no subscription.
-      if (!wasGreeted && bytes > GREETING_BYTES)
-        resolve(socket.write(subscription(Buffer.alloc(0), 1)));
-      return true;
-    };
-    const socket = connect({ port: Number(port), host: hostname, onread: { buffer, callback } });
-    socket.on('error', () => undefined);
-    socket.write(Buffer.concat([GREETING, SUBSCRIBER_READY]));
-  });
-}
+const room = Buffer.allocUnsafe(READ_BYTES);
 
 process.stdin.resume().on('end', () => process.exit(0));
-await Promise.all(Array.from({ length: Number(count) }, subscribe));
-await sleep(SUBSCRIBED_MS);
+await Promise.all(Array.from({ length: Number(count) }, () => subscribeTo(endpoint, room)));
 process.stdout.write(`${JSON.stringify({ subscribed: Number(count) })}\n`);

@@ -1,6 +1,6 @@
 /** What a run's subscriber has got: messages out of a stream of bytes, and whether their numbers have holes. */
 import { Unpackr } from 'msgpackr';
-import { GREETING_BYTES } from '../dist/connections/zmtp/handshake.js';
+import { COMMAND, GREETING_BYTES, LONG, MORE } from '../dist/connections/zmtp/handshake.js';
 
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'bigint' });
 const LINE_END = '\r\n';
@@ -24,9 +24,6 @@ export function splitNatsStream(bytes, isTorn = false) {
   return messages;
 }
 
-const ZMTP_MORE = 1;
-const ZMTP_LONG = 2;
-const ZMTP_COMMAND = 4;
 /** Version and length, in front of an envelope on the ZMQ plane. */
 export const HEAD_BYTES = 5;
 
@@ -35,11 +32,11 @@ export function splitZmtpStream(bytes) {
   const messages = [];
   for (let at = GREETING_BYTES; at < bytes.length; ) {
     const flags = bytes[at];
-    const isLong = (flags & ZMTP_LONG) !== 0;
+    const isLong = (flags & LONG) !== 0;
     const bodyAt = at + (isLong ? 9 : 2);
     const end = bodyAt + (isLong ? Number(bytes.readBigUInt64BE(at + 1)) : bytes[at + 1]);
     if (end > bytes.length) throw new Error('the ZMTP stream ends within a frame');
-    const isLast = (flags & (ZMTP_MORE | ZMTP_COMMAND)) === 0;
+    const isLast = (flags & (MORE | COMMAND)) === 0;
     if (isLast) messages.push(bytes.subarray(bodyAt + HEAD_BYTES, end));
     at = end;
   }

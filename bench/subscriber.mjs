@@ -18,19 +18,12 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import {
-  GREETING,
-  GREETING_BYTES,
-  SUBSCRIBER_READY,
-  subscription,
-} from '../dist/connections/zmtp/handshake.js';
 import { contentOf, countOf, distinct, splitNatsStream, splitZmtpStream } from './received.mjs';
 import { END_BYTES } from './streams.mjs';
+import { subscribeTo } from './zmtp-subscription.mjs';
 
 /** What of the last message is still on the way when the end has been seen. */
 const TAIL_MS = 100;
-/** Nothing tells when a subscription has arrived. */
-const SUBSCRIBED_MS = 100;
 const RECONNECT_MS = 20;
 /** Of one read at most, and of the memory that reads go to. */
 const READ_BYTES = 256 << 10;
@@ -38,7 +31,6 @@ const PIECE_BYTES = 64 << 20;
 const SEAM_BYTES = END_BYTES.length - 1;
 /** Shorter ones are not told of. */
 const SILENCE_NS = 5_000_000n;
-const EMPTY = Buffer.alloc(0);
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -176,28 +168,17 @@ function subscribeNats() {
   });
 }
 
-/** The same of ZMTP, for the same reason. */
-function subscribeZmq() {
-  const { hostname, port } = new URL(address);
+async function subscribeZmq() {
   const connection = new Connection(splitZmtpStream);
   connections.push(connection);
-  let isSubscribed = false;
-  const onread = {
-    buffer: () => connection.room(),
-    callback: (byteCount) => {
-      take(connection.add(byteCount));
-      // Before its own READY, libzmq takes no subscription.
-      if (isSubscribed || connection.length <= GREETING_BYTES) return true;
-      isSubscribed = true;
-      socket.write(subscription(EMPTY, 1));
-      setTimeout(() => say({ subscribed: true }), SUBSCRIBED_MS);
-      return true;
-    },
-  };
-  const socket = connect({ port: Number(port), host: hostname, onread });
-  socket.write(Buffer.concat([GREETING, SUBSCRIBER_READY]));
+  await subscribeTo(
+    address,
+    () => connection.room(),
+    (byteCount) => take(connection.add(byteCount)),
+  );
+  say({ subscribed: true });
 }
 
 process.stdin.resume().on('end', () => process.exit(0));
 if (plane === 'nats') subscribeNats();
-else subscribeZmq();
+else await subscribeZmq();

@@ -1,5 +1,4 @@
 /** The publisher against subscribers that libzmq has none of: hostile, broken, old, stalled; and against brokers that go. */
-import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Subscriber } from 'zeromq';
 import { Parcel } from '../../../src/connections/zmtp/parcel.ts';
@@ -70,6 +69,13 @@ async function settled(subscriber: RawSubscriber, count = 1): Promise<void> {
   expect(await eventually(() => subscriber.commands.length > count)).toBe(true);
 }
 
+/** One that the publisher serves. */
+async function served(endpoint: string, ...topics: string[]): Promise<RawSubscriber> {
+  const subscriber = await RawSubscriber.subscribed(endpoint, ...topics);
+  await settled(subscriber);
+  return subscriber;
+}
+
 describe('A subscriber', () => {
   test('whose bytes come one by one is served as any other', async () => {
     const { publisher, endpoint } = await start();
@@ -92,8 +98,7 @@ describe('A subscriber', () => {
     ['of 3.0', wireMessage(Buffer.from('\x01kv-')), wireMessage(Buffer.from('\x00kv-'))],
   ])('%s gets what it asks for, until it says that it wants no more', async (_name, on, off) => {
     const { publisher, endpoint } = await start();
-    const subscriber = await RawSubscriber.subscribed(endpoint);
-    await settled(subscriber);
+    const subscriber = await served(endpoint);
     send(publisher, 'before');
     subscriber.say(on, on, subscribeTo('other'), subscribeTo('kv-events-and-more'));
     await settled(subscriber, 2);
@@ -130,8 +135,7 @@ describe('A subscriber', () => {
 
   test('has its PING answered with what it said, between messages', async () => {
     const { publisher, endpoint } = await start();
-    const subscriber = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await settled(subscriber);
+    const subscriber = await served(endpoint, TOPIC);
     subscriber.say(wireCommand('PING', Buffer.from('\0\0context')));
     for (let index = 0; index < 10; index++) send(publisher, String(index));
     expect(await eventually(() => subscriber.messages.length === 10)).toBe(true);
@@ -154,8 +158,7 @@ describe('A subscriber', () => {
     ['announces 4 GiB', Buffer.concat([opening, Buffer.from([2, 0, 0, 0, 1, 0, 0, 0, 0])])],
   ])('that %s loses its link, and nobody else does', async (_name, bytes) => {
     const { publisher, endpoint } = await start();
-    const healthy = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await settled(healthy);
+    const healthy = await served(endpoint, TOPIC);
     const broken = await RawSubscriber.connect(endpoint);
     broken.say(bytes);
     expect(await eventually(() => broken.isClosed)).toBe(true);
@@ -174,8 +177,7 @@ describe('A subscriber', () => {
     expect(await eventually(() => third.isClosed && refused === 1)).toBe(true);
     silent.socket.destroy();
     await pause(50);
-    const fourth = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await settled(fourth);
+    await served(endpoint, TOPIC);
     expect([publisher.peers, publisher.refusals, refused]).toEqual([2, 1, 1]);
   });
 
@@ -183,8 +185,7 @@ describe('A subscriber', () => {
     const { publisher, endpoint } = await start();
     const slab = MessageSlab.ofOne(1);
     for (let cut = 0; cut < 12; cut++) {
-      const subscriber = await RawSubscriber.subscribed(endpoint, TOPIC);
-      await settled(subscriber);
+      const subscriber = await served(endpoint, TOPIC);
       subscriber.socket.pause();
       for (let index = 0; index < 40; index++) {
         slab.messages++;
@@ -211,9 +212,8 @@ describe('A subscriber that does not read', () => {
 
   test('loses what its queue has no room for, each message counted, and the rest comes whole', async () => {
     const { publisher, endpoint } = await start({ bounds: { messages: 100, bytes: 64 << 20 } });
-    const healthy = await RawSubscriber.subscribed(endpoint, TOPIC);
-    const stalled = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await Promise.all([settled(healthy), settled(stalled)]);
+    const healthy = await served(endpoint, TOPIC);
+    const stalled = await served(endpoint, TOPIC);
     stalled.socket.pause();
     let lost = 0;
     // Memory is used again as soon as it has been given back, which shows where it was given back too early.
@@ -259,9 +259,8 @@ describe('A subscriber that does not read', () => {
 
   test('and sends PINGs all the time has one answered, and takes no time from others', async () => {
     const { publisher, endpoint } = await start();
-    const healthy = await RawSubscriber.subscribed(endpoint, TOPIC);
-    const rude = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await Promise.all([settled(healthy), settled(rude)]);
+    const healthy = await served(endpoint, TOPIC);
+    const rude = await served(endpoint, TOPIC);
     rude.socket.pause();
     for (let index = 0; index < 100; index++) send(publisher, Buffer.alloc(1 << 17));
     const pings = Buffer.concat(
@@ -302,8 +301,7 @@ test('Subscribers that flood, however many, take little of the event loop togeth
   }
   // Some of what is slow is the test's own sending.
   expect(turnsMs.sort((a, b) => a - b)[Math.floor(turnsMs.length * 0.9)]).toBeLessThan(20);
-  const newcomer = await RawSubscriber.subscribed(endpoint, TOPIC);
-  await settled(newcomer);
+  const newcomer = await served(endpoint, TOPIC);
   send(publisher, 'one');
   expect(await eventually(() => newcomer.messages.length === 1)).toBe(true);
 });
@@ -311,8 +309,7 @@ test('Subscribers that flood, however many, take little of the event loop togeth
 describe('At its end', () => {
   test('a publisher sends what waits, and says goodbye', async () => {
     const { publisher, endpoint } = await start();
-    const slow = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await settled(slow);
+    const slow = await served(endpoint, TOPIC);
     slow.socket.pause();
     for (let index = 0; index < 200; index++) send(publisher, Buffer.alloc(1 << 16));
     setTimeout(() => slow.socket.resume(), 100);
@@ -323,8 +320,7 @@ describe('At its end', () => {
 
   test('it waits no longer than it may for one that does not read', async () => {
     const { publisher, endpoint } = await start();
-    const stalled = await RawSubscriber.subscribed(endpoint, TOPIC);
-    await settled(stalled);
+    const stalled = await served(endpoint, TOPIC);
     stalled.socket.pause();
     for (let index = 0; index < 200; index++) send(publisher, Buffer.alloc(1 << 16));
     const startMs = performance.now();
@@ -358,12 +354,24 @@ describe('At its end', () => {
 describe('A broker', () => {
   const WANTS_ALL = Buffer.concat([wireGreeting(), wireReady('XSUB'), subscribeTo('')]);
 
-  async function startBroker(onLink: (socket: Socket) => void): Promise<ZmtpPeer> {
-    return ZmtpPeer.start(onLink);
+  /** A publisher and its broker, whose link is lost; behind the next one nobody asks. */
+  async function startForsaken(
+    options: Partial<ZmtpPublisherOptions> = {},
+  ): Promise<{ broker: ZmtpPeer; publisher: ZmtpPublisher }> {
+    let opening = WANTS_ALL;
+    const broker = await ZmtpPeer.start((socket) => socket.write(opening));
+    const publisher = newPublisher(options);
+    publisher.connect({ host: '127.0.0.1', port: broker.port });
+    expect(await eventually(() => publisher.peers === 1)).toBe(true);
+    await pause(50);
+    opening = Buffer.concat([wireGreeting(), wireReady('XSUB')]);
+    broker.sockets[0]?.destroy();
+    expect(await eventually(() => publisher.peers === 0)).toBe(true);
+    return { broker, publisher };
   }
 
   test('that comes back gets what its lost link has not let through', async () => {
-    const broker = await startBroker((socket) => {
+    const broker = await ZmtpPeer.start((socket) => {
       socket.write(WANTS_ALL);
       // The first link is never read.
       if (broker.sockets.length === 1) socket.pause();
@@ -385,15 +393,7 @@ describe('A broker', () => {
   });
 
   test('whose subscribers come back seconds after it gets what waited for them', async () => {
-    let opening = WANTS_ALL;
-    const broker = await startBroker((socket) => socket.write(opening));
-    const publisher = newPublisher();
-    publisher.connect({ host: '127.0.0.1', port: broker.port });
-    expect(await eventually(() => publisher.peers === 1)).toBe(true);
-    await pause(50);
-    opening = Buffer.concat([wireGreeting(), wireReady('XSUB')]);
-    broker.sockets[0]?.destroy();
-    expect(await eventually(() => publisher.peers === 0)).toBe(true);
+    const { broker, publisher } = await startForsaken();
     send(publisher, 'while it is away');
     expect(await eventually(() => publisher.peers === 1)).toBe(true);
     send(publisher, 'while nobody asks');
@@ -404,16 +404,8 @@ describe('A broker', () => {
   });
 
   test('whose subscribers do not come back is sent nothing of what waited, which counts as lost', async () => {
-    let opening = WANTS_ALL;
-    const broker = await startBroker((socket) => socket.write(opening));
     let lost = 0;
-    const publisher = newPublisher({ onLost: (messages) => (lost += messages) });
-    publisher.connect({ host: '127.0.0.1', port: broker.port });
-    expect(await eventually(() => publisher.peers === 1)).toBe(true);
-    await pause(50);
-    opening = Buffer.concat([wireGreeting(), wireReady('XSUB')]);
-    broker.sockets[0]?.destroy();
-    expect(await eventually(() => publisher.peers === 0)).toBe(true);
+    const { broker, publisher } = await startForsaken({ onLost: (messages) => (lost += messages) });
     const slab = MessageSlab.ofOne(1);
     slab.messages++;
     expect(send(publisher, 'waits', slab)).toBe(0);
@@ -427,7 +419,7 @@ describe('A broker', () => {
   });
 
   test('that is away is tried again, less and less often', async () => {
-    const broker = await startBroker((socket) => socket.destroy());
+    const broker = await ZmtpPeer.start((socket) => socket.destroy());
     const publisher = newPublisher();
     publisher.connect({ host: '127.0.0.1', port: broker.port });
     await pause(2000);
