@@ -7,6 +7,7 @@
  * and paced:
  *
  *   held, dumps      the same with one dump after another
+ *   held, pages      the same with one reading of /metrics, /api/status and /api/dump after another
  *   NATS away        the server is killed, and started again after AWAY_MS
  *
  * Silence    the longest time in which nothing came at the subscriber; shorter ones than 5 ms count as none.
@@ -75,6 +76,10 @@ const DISTURBANCES = {
     const during = (_, relay, isRunning) => dumping(isRunning)(relay);
     return measurePaced(context, { before: holding(context), during });
   },
+  'paced, held, pages': (context) => {
+    const during = (_, relay, isRunning) => reading(relay, isRunning);
+    return measurePaced(context, { before: holding(context), during });
+  },
   'paced, NATS away': (context) => {
     return measurePaced(context, { during: (broker) => goAway(broker, context) });
   },
@@ -84,6 +89,7 @@ const BESIDE = {
   'a replay': 'none',
   'held, a dump': 'held',
   'paced, held, dumps': 'paced',
+  'paced, held, pages': 'paced',
   'paced, NATS away': 'paced',
 };
 
@@ -140,6 +146,16 @@ function dumping(isMore) {
       dumpBytes: Math.max(...taken.map(({ bytes }) => bytes)),
     };
   };
+}
+
+async function reading({ http }, isRunning) {
+  while (isRunning()) {
+    for (const path of ['metrics', 'api/status', 'api/dump']) {
+      const response = await fetch(new URL(path, http));
+      if (!response.ok) throw new Error(`${path} answers ${response.status}`);
+      await response.arrayBuffer();
+    }
+  }
 }
 
 /** On a server of its own, since it may have to come back under the same address. */

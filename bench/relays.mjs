@@ -39,6 +39,7 @@ export async function startKvrelay(options) {
   return {
     program,
     planeEndpoint: plane === 'zmq' ? ranks[0].plane_endpoint : null,
+    http,
     readStatus: async () => (await fetch(new URL('api/status', http))).json(),
     stop: () => program.stop('SIGTERM'),
   };

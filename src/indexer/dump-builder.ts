@@ -36,7 +36,7 @@ export interface Slicing {
   readonly partBytes: number;
 }
 
-export const SLICING: Slicing = { pause: () => nextTurn(), sliceMs: 8, partBytes: 1 << 18 };
+export const SLICING: Slicing = { pause: () => nextTurn(), sliceMs: 2, partBytes: 1 << 18 };
 
 const MAX_TRIES = 4;
 /** Largest dump that is kept although nobody waits for it. */

@@ -85,9 +85,11 @@ async function writeDump(rank: IndexedRank, response: ServerResponse): Promise<v
     response.writeHead(200, { 'Content-Type': JSON_LINES_TYPE, 'X-Accel-Buffering': 'no' });
   }
   for (const chunk of dump.chunks) {
-    if (response.destroyed) return;
-    if (!response.write(blockLines(chunk))) await drained(response);
-    await nextTurn();
+    for (const lines of blockLines(chunk)) {
+      if (response.destroyed) return;
+      if (!response.write(lines)) await drained(response);
+      await nextTurn();
+    }
   }
 }
 

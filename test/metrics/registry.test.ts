@@ -253,3 +253,17 @@ test.each(DEGRADED_CODES)('degraded code %s has a message and a remedy', (code) 
   expect(remedy.length).toBeGreaterThan(10);
   expect(describeDegraded(code, 'a, b')).toEqual({ code, message: `${message} (a, b)`, remedy });
 });
+
+test('others have the event loop while a long page is made', async () => {
+  const registry = createRegistry(sourceOf(Array.from({ length: 256 }, (_, rank) => relay(rank))));
+  let turns = 0;
+  let isMade = false;
+  const count = (): void => {
+    turns++;
+    if (!isMade) setImmediate(count);
+  };
+  setImmediate(count);
+  await registry.metrics();
+  isMade = true;
+  expect(turns).toBeGreaterThan(5);
+});
